@@ -41,7 +41,6 @@ from perdure.secrets.redact import VERSION
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.store import Server, Store
-from perdure.store.transaction import INDEX
 from perdure.text.normalise import fts_text
 from tests.postgres.server import Server as Running
 from tests.postgres.server import running
@@ -114,7 +113,7 @@ def fill(store: Store, facts: int, blended: Blended, *, worded: bool = True) -> 
                      for at, (fact_id, text) in enumerate(zip(ids, some, strict=True))],
                 )  # fmt: skip
                 words = [(first + at + 1, fts_text(text), "", "", "", "other") for at, text in enumerate(some)]
-                connection.executemany(INDEX, words if worded else [])
+                store.database.dialect.keep_words(connection, words if worded else [])
                 connection.executemany(
                     "INSERT INTO vectors (fact_id, embedding_id, vector) VALUES (?, ?, ?)",
                     [(fact_id, space, vector.tobytes()) for fact_id, vector in zip(ids, vectors, strict=True)],

@@ -23,7 +23,7 @@ from bench.program import program
 from perdure.postgres.database import PostgresDatabase
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
-from perdure.store.sql import run
+from perdure.store.sql import put_meta, run
 from tests.postgres.server import pooled, running
 
 CONNECTIONS = 2
@@ -44,10 +44,9 @@ def interleaved(url: str, folder: Path, tenants: int) -> dict[str, int]:
         for _ in range(ROUNDS):
             for name, database in chance.sample(list(zip(names, opened, strict=True)), len(names)):
                 with database.write() as connection:
-                    run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", ("mine", name))
-                    sql = (
-                        "INSERT OR IGNORE INTO facts (id, text, created_at, normalized_hash) VALUES ('one', ?, 0.0, '')"
-                    )
+                    put_meta(connection, "mine", name)
+                    columns = "id, text, created_at, normalized_hash"
+                    sql = f"INSERT INTO facts ({columns}) VALUES ('one', ?, 0.0, '') ON CONFLICT DO NOTHING"
                     run(connection, sql, (f"of {name}",))
                 with database.read() as connection:
                     rows = run(connection, "SELECT key, value, tenant FROM meta WHERE key = 'mine'")
@@ -102,7 +101,7 @@ def scoped(url: str, folder: Path, scopes: int) -> dict[str, int]:
         )
     with database.read() as connection:
         for scope, name in taken.items():
-            condition, values = View(Audience.of(user=name), 1.0).sql()
+            condition, values = View(Audience.of(user=name), 1.0).sql(database.dialect)
             rows = run(connection, f"SELECT facts.scope, facts.scope_target FROM facts WHERE {condition}", values)
             found += rows == [(scope.kind, scope.target)]
             foreign += sum(row != (scope.kind, scope.target) for row in rows)

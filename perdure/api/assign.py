@@ -91,4 +91,4 @@ def _copy_cursors(tx: Transaction, source: Scope, target: Scope, sessions: Seque
             session = name.removeprefix(start)
             if name.startswith(start) and (not sessions or session in sessions):
                 where = f"{prefix}{target}\0{session}"
-                run(tx.connection, "INSERT OR IGNORE INTO cursors VALUES (?, ?, ?)", (where, tail, tx.now))
+                run(tx.connection, "INSERT INTO cursors VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (where, tail, tx.now))

@@ -21,7 +21,7 @@ from perdure.store import receipts
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_ids
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, dialect, run
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.questions import FOREIGN_QUESTIONS, exact, paraphrase, temporal
@@ -170,7 +170,7 @@ def _numbers(result: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, 
 
 def _candidates(connection: Connection, view: View) -> tuple[list[str], list[str]]:
     """Return the ids of all facts that can come up, and of those that are new and fill a slot."""
-    condition, values = view.sql()
+    condition, values = view.sql(dialect(connection))
     rows = run(
         connection,
         "SELECT facts.id, coalesce(facts.source_date, facts.created_at), facts.entity <> '' AND facts.key <> ''"

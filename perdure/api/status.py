@@ -88,7 +88,7 @@ class Status:
 
 def status_of(engine: Engine, audience: Audience) -> Status:
     """Return the state of an open store, as a caller may know it."""
-    condition, values = View(audience, engine.clock.now()).sql()
+    condition, values = View(audience, engine.clock.now()).sql(engine.store.database.dialect)
     with engine.store.database.read() as connection:
         facts = run(connection, f"SELECT count(*) FROM facts WHERE {condition}", values)[0][0]
         waiting = f"SELECT count(*) FROM facts WHERE review_state = 'pending' AND {condition}"

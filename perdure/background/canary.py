@@ -75,15 +75,15 @@ class Canary:
     def _clear(self) -> None:
         # Also what a killed process has left of its own.
         with _no_worker(self._store) as alone, self._store.write(_AUTHOR) as tx:
-            sql = "SELECT id FROM facts WHERE scope = 'custom' AND scope_target GLOB ?"
-            for (fact_id,) in run(tx.connection, sql, (f"{PREFIX}*",)):
+            sql = "SELECT id FROM facts WHERE scope = 'custom' AND instr(scope_target, ?) = 1"
+            for (fact_id,) in run(tx.connection, sql, (PREFIX,)):
                 unseen = alone and run(tx.connection, "SELECT 1 FROM outbox WHERE fact_id = ?", (fact_id,))
                 tx.remove(fact_id, "prune")
                 if unseen:
                     # The derived index has never heard of it: no worker need be started to take it out again.
                     run(tx.connection, "DELETE FROM outbox WHERE fact_id = ?", (fact_id,))
-            run(tx.connection, "DELETE FROM cursors WHERE session GLOB ?", (f"custom:{PREFIX}*",))
-            run(tx.connection, "DELETE FROM inbox_done WHERE entry_id GLOB ?", (f"{PREFIX}*",))
+            run(tx.connection, "DELETE FROM cursors WHERE instr(session, ?) = 1", (f"custom:{PREFIX}",))
+            run(tx.connection, "DELETE FROM inbox_done WHERE instr(entry_id, ?) = 1", (PREFIX,))
 
 
 @contextmanager

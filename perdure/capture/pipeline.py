@@ -271,11 +271,12 @@ class _Guard:
         self._most = quota.turn * max(1, len(times))
         self._turn = self._session = self._day = 0
         if times:
-            # The pluses keep SQLite on the index of the date, which chooses the fewest rows.
+            # What is joined to nothing keeps SQLite on the index of the date, which chooses the fewest rows.
             [(self._day, self._session)] = run(
                 connection,
-                "SELECT count(*), count(*) FILTER (WHERE provenance_session IS ?) FROM facts"
-                " WHERE source_date > ? AND source_date <= ? AND +channel = ? AND +scope = ? AND +scope_target = ?"
+                "SELECT count(*), count(*) FILTER (WHERE provenance_session IS NOT DISTINCT FROM ?) FROM facts"
+                " WHERE source_date > ? AND source_date <= ?"
+                " AND channel || '' = ? AND scope || '' = ? AND scope_target || '' = ?"
                 " AND extraction_method LIKE 'rule:%' AND review_state = 'approved'",
                 (session, max(times) - _DAY, max(times), Channel.USER.value, scope.kind, scope.target),
             )

@@ -27,7 +27,7 @@ from perdure.maintenance.teardown import remove as remove_all
 from perdure.parts import part
 from perdure.service.client import dismiss
 from perdure.store.inbox_lines import damaged_turns
-from perdure.store.sql import run
+from perdure.store.sql import marks, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.pluralize import counted
@@ -195,7 +195,7 @@ def _plan(store: Store, ids: tuple[str, ...], query: str | None) -> list[Doomed]
 
 def _planned(store: Store, output: Output, chosen: list[Doomed]) -> int:
     damaged, ids = len(damaged_turns(store.folder / "inbox")), [item.id for item in chosen]
-    rows = store.database.query(run, f"SELECT id, text FROM facts WHERE id IN ({', '.join('?' * len(ids))})", ids)
+    rows = store.database.query(run, f"SELECT id, text FROM facts WHERE id IN ({marks(ids)})", ids)
     texts: dict[str, str] = dict(rows)
     doomed = [asdict(item) | {"text": texts[item.id]} for item in chosen]
     output.json({"would_remove": doomed, "damaged_turns": damaged})

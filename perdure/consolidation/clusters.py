@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from perdure.store.fact import Fact, folded_slot
 from perdure.store.listing import Progress
-from perdure.store.sql import run
+from perdure.store.sql import marks, run
 from perdure.store.store import Store
 from perdure.store.trust import SUPERSEDES
 from perdure.text.sameness import Details, details, plain_words, says_the_same
@@ -97,8 +97,7 @@ def _vectors(store: Store, space: str, facts: Sequence[Fact]) -> tuple[list[str]
     with store.database.read() as connection:
         for start in range(0, len(facts), READ_AT_A_TIME):
             some = facts[start : start + READ_AT_A_TIME]
-            marks = ", ".join("?" * len(some))
-            sql = f"SELECT fact_id, vector FROM vectors WHERE embedding_id = ? AND fact_id IN ({marks})"
+            sql = f"SELECT fact_id, vector FROM vectors WHERE embedding_id = ? AND fact_id IN ({marks(some)})"
             blobs |= dict(run(connection, sql, (space, *(fact.id for fact in some))))
     ids = [fact.id for fact in facts if fact.id in blobs]
     rows = [np.frombuffer(blobs[fact_id], dtype="<f4") for fact_id in ids]

@@ -97,7 +97,7 @@ def consolidate(
 
 
 def _facts(store: Store, view: View) -> list[Fact]:
-    condition, values = view.sql()
+    condition, values = view.sql(store.database.dialect)
     rows = store.database.query(run, f"SELECT {SELECT} FROM facts WHERE {condition} ORDER BY facts.seq", values)
     return [from_row(row) for row in rows]
 

@@ -21,7 +21,7 @@ from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.links import links_of
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import MIN_PREFIX, View, by_ids
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, dialect, run
 from perdure.store.store import Store
 
 FILE = "MEMORY.md"
@@ -114,7 +114,7 @@ def _view(home: Scope, now: float) -> View:
 
 
 def _candidates(connection: Connection, view: View) -> list[Fact]:
-    condition, values = view.sql()
+    condition, values = view.sql(dialect(connection))
     rows = run(
         connection,
         f"SELECT {SELECT} FROM facts WHERE {condition} AND facts.category IN ('preference', 'decision', ?)"
@@ -142,7 +142,7 @@ def _asked_for(connection: Connection, now: float) -> set[str]:
 
 
 def _listed(connection: Connection, view: View) -> Sequence[tuple[Fact, Proposal]]:
-    condition, values = view.sql()
+    condition, values = view.sql(dialect(connection))
     rows = run(
         connection,
         f"SELECT {SELECT}, p.id, p.evidence, p.state, p.made_at, p.expires_at FROM proposals p"

@@ -237,7 +237,7 @@ def reflect(
 
 
 def _read(store: Store, view: View, since: float) -> tuple[list[Fact], dict[str, bytes]]:
-    condition, values = view.sql()
+    condition, values = view.sql(store.database.dialect)
     space = store.space()
     said = f"{condition} AND facts.category NOT IN ('pattern', 'checkpoint')"
     said += " AND coalesce(facts.source_date, facts.created_at) BETWEEN ? AND ?"

@@ -17,7 +17,7 @@ _LOG = "log"
 
 def roots(store: Store, log: TranscriptLog, audience: Audience | None = None) -> list[Root]:
     """Return the roots of a store that an audience may read; without one those of every scope."""
-    readable, values = ("true", ()) if audience is None else audience.sql("file_roots")
+    readable, values = ("true", ()) if audience is None else audience.sql(store.database.dialect, "file_roots")
     sql = (
         f"SELECT scope, scope_target, kind, path, pattern FROM file_roots WHERE {readable}"
         " ORDER BY scope, scope_target, kind, path"
@@ -54,4 +54,5 @@ def drop_root(store: Store, root: Root) -> None:
 def _put(store: Store, scope: Scope, kind: str, path: str, pattern: str) -> None:
     place = (scope.kind, scope.target, kind, path)
     if not store.database.query(run, f"SELECT 1 FROM file_roots WHERE {_PLACE}", place):
-        store.database.apply(run, "INSERT OR IGNORE INTO file_roots VALUES (?, ?, ?, ?, ?)", (*place, pattern))
+        sql = "INSERT INTO file_roots VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        store.database.apply(run, sql, (*place, pattern))

@@ -19,7 +19,7 @@ from perdure.errors import ModelError, PerdureError
 from perdure.index.calibrate import embedded
 from perdure.store.fact import SELECT, from_row, live_sql
 from perdure.store.spaces import VectorSpace
-from perdure.store.sql import run
+from perdure.store.sql import marks, run
 from perdure.store.store import Store
 from perdure.text.questions import exact, paraphrase
 
@@ -133,8 +133,7 @@ def _questions(store: Store, spaces: Sequence[VectorSpace]) -> list[_Question]:
     with store.database.read() as connection:
         seqs = [row[0] for row in run(connection, f"SELECT facts.seq {condition} ORDER BY facts.seq", values)]
         drawn = sorted(dice.sample(seqs, min(len(seqs), MOST_QUESTIONS // 2)))
-        marks = ", ".join("?" * len(drawn))
-        rows = run(connection, f"SELECT {SELECT} FROM facts WHERE seq IN ({marks}) ORDER BY seq", drawn)
+        rows = run(connection, f"SELECT {SELECT} FROM facts WHERE seq IN ({marks(drawn)}) ORDER BY seq", drawn)
     return [
         _Question(seq, (fact.scope, fact.scope_target), text)
         for seq, fact in zip(drawn, map(from_row, rows), strict=True)

@@ -15,7 +15,7 @@ from perdure.heap import give_back
 from perdure.ranking.calibration import Scale
 from perdure.store.scope import Scope
 from perdure.store.search import View
-from perdure.store.sql import Backend, Row, newest, run
+from perdure.store.sql import Backend, Row, marks, newest, run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -210,8 +210,8 @@ def all_cosines(
 ) -> dict[str, tuple[float, ...]]:
     """Return the cosines of queries of shape (parts, dims) and each of these facts that has a vector in this space."""
     wanted, dims = list(ids), queries.shape[1]
-    marks = ", ".join("?" * len(wanted))
-    sql = f"SELECT fact_id, vector FROM vectors WHERE embedding_id = ? AND length(vector) = ? AND fact_id IN ({marks})"
+    of = f"embedding_id = ? AND length(vector) = ? AND fact_id IN ({marks(wanted)})"
+    sql = f"SELECT fact_id, vector FROM vectors WHERE {of}"
     rows = database.query(run, sql, (embedding_id, 4 * dims, *wanted))
     matrix = _matrix_of([blob for _, blob in rows], dims)
     found = zip(*(dots(matrix, query).tolist() for query in queries), strict=True)
@@ -231,7 +231,7 @@ def surveyed(
         best[hit.id] = max(hit.cosine, best.get(hit.id, hit.cosine))
     nearest = sorted(best, key=lambda fact_id: -best[fact_id])[:limit]
     found = all_cosines(database, queries, nearest, embedding_id)
-    condition, values = view.sql()
+    condition, values = view.sql(database.dialect)
     joined = "FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ? AND length(v.vector) = ?"
     bound = (embedding_id, 4 * queries.shape[1], *values)
     counted = f"SELECT count(*) FROM (SELECT 1 {joined} WHERE {condition} LIMIT {COUNTED}) AS held"
@@ -263,7 +263,7 @@ def scan(
 
     `query`: float32 of shape (dims,), length one; `limit`: at least 1. Returns the nearest ones, nearest first; exact.
     """
-    condition, values = view.sql()
+    condition, values = view.sql(database.dialect)
     sql = (
         "SELECT facts.id, v.vector FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ?"
         f" AND length(v.vector) = ? WHERE {condition}"

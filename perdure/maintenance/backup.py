@@ -184,7 +184,7 @@ def buried(present: Path) -> Mapping[bytes, set[str]]:
 def drop_purged(connection: Connection, graves: Mapping[bytes, set[str]], now: float) -> int:
     """Remove from a copy of a store what was purged since it was made; return how many facts that were."""
     tombstones = [(tombstone,) for some in graves.values() for tombstone in some]
-    connection.executemany("INSERT OR IGNORE INTO tombstones VALUES (?)", tombstones)
+    connection.executemany("INSERT INTO tombstones VALUES (?) ON CONFLICT DO NOTHING", tombstones)
     facts = run(connection, "SELECT seq, id, text FROM facts") if tombstones else []
     gone = [(seq, fact_id) for seq, fact_id, text in facts if any(is_purged(connection, key, text) for key in graves)]
     tx = Transaction(connection, now, Author(Channel.CLI, host="restore"))

@@ -44,7 +44,7 @@ _LOST = {
 }  # fmt: skip
 SPACE_STATES = ("active", "building", "retired", "abandoned", "pruned")
 COLUMNS = ("text", "entity", "key", "value", "category")
-_FACTS = f"SELECT seq, {', '.join(COLUMNS)} FROM facts NOT INDEXED ORDER BY seq"
+_FACTS = f"SELECT seq, {', '.join(COLUMNS)} FROM facts ORDER BY seq"
 _AVERAGES = 1
 """The row of FTS5's own data table that holds how many rows and tokens there are; BM25 reads it."""
 HINT = "it is removed; the next search builds it anew from the files"

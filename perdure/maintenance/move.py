@@ -14,9 +14,8 @@ from perdure.store.fact import COLUMNS
 from perdure.store.moved import MARKS, MOVED, PURGED, refuse_marked
 from perdure.store.rollback_guard import store_id
 from perdure.store.seals import UNSEALED, damages
-from perdure.store.sql import Connection, put_meta, run
+from perdure.store.sql import Connection, dialect, marks, put_meta, run
 from perdure.store.store import Store
-from perdure.store.transaction import INDEX
 from perdure.text.normalise import fts_text
 from perdure.text.pluralize import counted
 
@@ -222,14 +221,13 @@ def _batches(reading: Connection, table: Table, after: Any = None) -> Iterator[l
 
 
 def _put(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-    marks = ", ".join("?" * len(table.columns))
-    connection.executemany(
-        f"INSERT OR REPLACE INTO {table.name} VALUES ({marks})"
-        if table.name == "meta"
-        else f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({marks})",
-        rows,
-    )
+    if table.name == "meta":
+        for key, value in rows:
+            put_meta(connection, key, value)
+        return
+    into = f"INSERT INTO {table.name} ({', '.join(table.columns)})"
+    connection.executemany(f"{into} VALUES ({marks(table.columns)})", rows)
     if table.name == "facts":
         places = [table.columns.index(name) for name in ("seq", "text", "entity", "key", "value", "category")]
         words = [(row[places[0]], *(fts_text(row[place] or "") for place in places[1:])) for row in rows]
-        connection.executemany(INDEX, words)
+        dialect(connection).keep_words(connection, words)

@@ -24,7 +24,7 @@ from perdure.store.inbox_lines import drop as drop_damaged
 from perdure.store.inbox_lines import unadopted
 from perdure.store.seals import bury, seal
 from perdure.store.search import MIN_PREFIX
-from perdure.store.sql import Backend, Connection, run
+from perdure.store.sql import Backend, Connection, marks, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.pluralize import counted
@@ -210,9 +210,8 @@ def _report(store: Store, names: Iterable[str], waiting: str | None, searched: S
 
 def needles_of(connection: Connection, ids: Sequence[str]) -> Needles:
     """Return what must not be found any more once these facts have gone or changed."""
-    marks = ", ".join("?" * len(ids))
-    rows = run(connection, f"SELECT text, why, summary, value FROM facts WHERE id IN ({marks})", ids)
-    vectors = run(connection, f"SELECT vector FROM vectors WHERE fact_id IN ({marks})", ids)
+    rows = run(connection, f"SELECT text, why, summary, value FROM facts WHERE id IN ({marks(ids)})", ids)
+    vectors = run(connection, f"SELECT vector FROM vectors WHERE fact_id IN ({marks(ids)})", ids)
     texts = dict.fromkeys(text for row in rows for text in row if text and len(text) >= MIN_TEXT)
     return Needles(tuple(texts), tuple(dict.fromkeys(row[0] for row in vectors)))
 

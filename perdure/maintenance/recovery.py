@@ -32,7 +32,7 @@ from perdure.store.rollback_guard import Remembered, Truth, Verdict, judge
 from perdure.store.scope import Scope
 from perdure.store.seals import is_intact, store_key
 from perdure.store.snapshot import snapshot
-from perdure.store.sql import Connection, Row, run
+from perdure.store.sql import Connection, Row, marks, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
@@ -294,8 +294,8 @@ def _bring(folder: Path, stage: Path, key: bytes | None, found: Recovery, clock:
     read: set[str] = set()
     with closing(Store(stage, clock=clock)) as store:
         with store.database.read() as connection:
-            marks = ", ".join("?" * len(REMOVALS))
-            rows = run(connection, f"SELECT DISTINCT fact_id FROM journal WHERE action IN ({marks})", REMOVALS)
+            sql = f"SELECT DISTINCT fact_id FROM journal WHERE action IN ({marks(REMOVALS)})"
+            rows = run(connection, sql, REMOVALS)
             [(since,)] = run(connection, "SELECT coalesce(max(at), 0) FROM journal")
         removed = frozenset(row[0] for row in rows)
         for source in sources(folder, key, scratch, salvage=salvage):

@@ -21,7 +21,7 @@ from perdure.maintenance.exports import exports_folder, take_out
 from perdure.store.folder import alone, prepare_folder, private_file
 from perdure.store.history import REMOVALS
 from perdure.store.inbox_lines import drop as drop_damaged
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, marks, run
 from perdure.store.store import Store
 
 FILE = Path("transcripts", "purges")
@@ -108,9 +108,8 @@ def _clean(store: Store, options: FilesOptions) -> None:
 
 def _changed(store: Store) -> tuple[frozenset[str], frozenset[str]]:
     """Return the ids of facts that a scrub has rewritten, and of those that are gone."""
-    marks = ", ".join("?" * len(REMOVALS))
     gone = (
-        f"SELECT DISTINCT j.fact_id FROM journal j WHERE j.action IN ({marks})"
+        f"SELECT DISTINCT j.fact_id FROM journal j WHERE j.action IN ({marks(REMOVALS)})"
         " AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.id = j.fact_id)"
     )
     with store.database.read() as connection:

@@ -139,7 +139,7 @@ def _tombstones(store: Store, _: list[str]) -> None:
     remembered = Remembered.read(store.folder)
     with store.database.write() as connection:
         rows = [(tombstone,) for tombstone in remembered.tombstones] if remembered else []
-        connection.executemany("INSERT OR IGNORE INTO tombstones VALUES (?)", rows)
+        connection.executemany("INSERT INTO tombstones VALUES (?) ON CONFLICT DO NOTHING", rows)
 
 
 def _outbox(store: Store, _: list[str]) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -18,9 +17,8 @@ from perdure.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from perdure.postgres.dialect import query, rank, translated, vector
-from perdure.postgres.vectors import NEARED, near
-from perdure.store.sql import Row, patience
+from perdure.postgres.dialect import placed
+from perdure.store.sql import Dialect, Row, patience
 
 try:
     import psycopg
@@ -35,12 +33,6 @@ except ImportError as error:
 
 NUL = "\U0010fffe"
 """Stands for NUL, with which the store parts the names in a key. It is no character, and in no text."""
-AT_ONCE = 250
-"""Rows that are inserted with one statement."""
-_INSERTED = re.compile(r"(INSERT INTO \w+(?: \([^)]*\))? VALUES )(\([?, ]+\))")
-_INDEX = "INSERT INTO facts_fts (rowid, text, entity, key, value, category)"
-
-
 REACH = 2
 """Seconds for which a connection is waited for; libpq takes no less."""
 GRACE = 0.25
@@ -70,38 +62,15 @@ class Impatient(psycopg.Connection[Row]):
 class PostgresConnection:
     """A connection in a transaction of one tenant, as the store's statements know one."""
 
-    def __init__(self, raw: psycopg.Connection[Row], key: bytes, *, compares: bool = False) -> None:
-        """Run statements on a connection of the driver's.
-
-        A database that `compares` has pgvector, so that vectors are kept as it compares them, too.
-        """
-        self._raw = raw
-        self.key = key
-        self.compares = compares
+    def __init__(self, raw: psycopg.Connection[Row], key: bytes, dialect: Dialect) -> None:
+        """Run statements on a connection of the driver's."""
+        self._raw, self.key, self.dialect = raw, key, dialect
         self._changes = 0
         self.in_transaction = False
 
     def execute(self, statements: str, bindings: Any = None, /) -> Iterator[Any]:
         """Run a statement of the store, and return its rows."""
-        if statements.startswith(_INDEX):
-            row, *columns = bindings
-            statements = "INSERT INTO facts_fts (rowid, terms, words) VALUES (?, CAST(? AS tsvector), ?)"
-            bindings = (row, *vector(columns))
-        made = translated(statements)
-        placed = enumerate(() if isinstance(bindings, Mapping) else bindings or ())
-        named = bindings if isinstance(bindings, Mapping) else {f"p{at}": each for at, each in placed}
-        values = {name: _given(value) for name, value in named.items()}
-        sql = made.sql
-        if made.query is not None:
-            values[f"p{made.query}"], words = query(values[f"p{made.query}"])
-            values["words"] = list(words)
-            if made.ranked:
-                order, more = self._rank(words)
-                sql = sql.replace("facts_fts.rank", order)
-                values |= more
-        elif self.compares and statements.startswith(NEARED):
-            sql, values = near(sql, values)
-        cursor = self._raw.execute(sql, values)
+        cursor = self._raw.execute(placed(statements), list(map(_given, bindings or ())))
         self._changes = cursor.rowcount
         rows = cursor.fetchall() if cursor.description is not None else []
         return iter([tuple(map(_found, row)) for row in rows])
@@ -115,24 +84,8 @@ class PostgresConnection:
 
     def executemany(self, statements: str, sequenceofbindings: Any, /) -> Iterable[Any]:
         """Run a statement once for each row of values."""
-        rows = list(sequenceofbindings)
-        if statements.startswith(_INDEX):
-            made = [(row, *vector(columns)) for row, *columns in rows]
-            self._many("INSERT INTO facts_fts (rowid, terms, words) VALUES ", "(%s, CAST(%s AS tsvector), %s)", made)
-        elif (found := _INSERTED.fullmatch(statements)) is not None:
-            given = [tuple(map(_given, row)) for row in rows]
-            self._many(found[1], found[2].replace("?", "%s"), given)
-        else:
-            for bindings in rows:
-                self.execute(statements, bindings)
+        self._raw.cursor().executemany(placed(statements), [list(map(_given, row)) for row in sequenceofbindings])
         return ()
-
-    def _many(self, begins: str, each: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert rows, many with one statement."""
-        cursor = psycopg.ClientCursor(self._raw)
-        for first in range(0, len(rows), AT_ONCE):
-            values = ", ".join(cursor.mogrify(each, row) for row in rows[first : first + AT_ONCE])
-            self._raw.execute(begins.encode() + values.encode())
 
     def last_insert_rowid(self) -> int:
         """Return the number of the row that was inserted last."""
@@ -141,14 +94,6 @@ class PostgresConnection:
     def changes(self) -> int:
         """Return how many rows the last statement changed."""
         return self._changes
-
-    def _rank(self, words: Sequence[str]) -> tuple[str, Mapping[str, str]]:
-        sql = "SELECT term, doc FROM facts_terms WHERE term = ANY (%s)"
-        documents: dict[str, int] = dict(self._raw.execute(sql, (list(words),)).fetchall())
-        sql = "SELECT name, value FROM counters WHERE name IN ('rows of words', 'words')"
-        counted: dict[str, int] = dict(self._raw.execute(sql).fetchall())
-        rows = int(counted.get("rows of words", 0))
-        return rank(words, documents, rows, counted.get("words", 0) / max(1, rows))
 
 
 def _given(value: Any) -> Any:

@@ -19,6 +19,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from perdure.errors import InputError, StoreBusyError, StoreClosedError, StoreError, StoreUnavailableError
 from perdure.postgres import lease, vectors
 from perdure.postgres.connection import REACH, Impatient, PostgresConnection, in_our_terms, options
+from perdure.postgres.dialect import PostgresDialect, placed
 from perdure.postgres.migrate import migrate
 from perdure.store.moved import MARKS, MOVED, PURGED, refuse_marked
 from perdure.store.server_key import KEY_FILE, KEY_VARIABLE, key_of
@@ -79,6 +80,7 @@ class PostgresDatabase(Backend):
             reconnect_timeout=RECONNECTS, kwargs=options(url)
         )  # fmt: skip
         self.compares = migrate(direct or url)
+        self.dialect = PostgresDialect(compares=self.compares)
         self._lease = lease.Lease(self)
         with ExitStack() as opened:
             self._pool.open()
@@ -95,7 +97,7 @@ class PostgresDatabase(Backend):
                 raw,
                 f"SET LOCAL lock_timeout = {int(PATIENCE * 1000)}; {asynchronous}"
                 f"SET LOCAL idle_in_transaction_session_timeout = {STALE * 1000};"
-                " SELECT pg_advisory_xact_lock(%s, hashtext(%s))",
+                " SELECT pg_advisory_xact_lock(?, hashtext(?))",
                 (WRITERS, self._tenant),
             )
             connection.in_transaction = True
@@ -118,13 +120,13 @@ class PostgresDatabase(Backend):
     def beside(self) -> Iterator[PostgresConnection]:
         """Run a transaction that waits for no writer. Only for rows that no other transaction of the store changes."""
         with self._taken() as (raw, connection):
-            self._first(raw, "SELECT pg_advisory_xact_lock_shared(%s, hashtext(%s))", (ENDS, self._tenant))
+            self._first(raw, "SELECT pg_advisory_xact_lock_shared(?, hashtext(?))", (ENDS, self._tenant))
             yield connection
             raw.commit()
 
     def _first(self, raw: psycopg.Connection[Row], locks: str, values: tuple[Any, ...]) -> None:
         """Begin to change something, if the memories are still here."""
-        told = raw.execute(f"{locks}; {MARKS.replace('?', '%s')}", (*values, MOVED, PURGED))
+        told = raw.execute(placed(f"{locks}; {MARKS}"), (*values, MOVED, PURGED))
         while told.nextset():
             pass
         if not self._moved:
@@ -271,7 +273,7 @@ class PostgresDatabase(Backend):
             raw.deadline = deadline
             connection = self._wrapped.get(raw)
             if connection is None:
-                connection = self._wrapped[raw] = PostgresConnection(raw, self._key, compares=self.compares)
+                connection = self._wrapped[raw] = PostgresConnection(raw, self._key, self.dialect)
             try:
                 yield raw, connection
             finally:
@@ -337,7 +339,7 @@ class PostgresDatabase(Backend):
         if not begins.keys() <= known.keys() and not {MOVED, PURGED} & known.keys():
             with self.write() as connection:
                 for each in begins.items():
-                    run(connection, "INSERT OR IGNORE INTO meta VALUES (?, ?)", each)
+                    run(connection, "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", each)
                 known = dict(run(connection, sql, (*begins, MOVED, PURGED)))
         if known.get("key_name", begins["key_name"]) != begins["key_name"]:
             raise StoreUnavailableError(

@@ -1,4 +1,4 @@
-"""From the SQL of the store to PostgreSQL's. What has no counterpart there is a function of the schema.
+"""What PostgreSQL says in words of its own. What else it lacks of SQLite is a function of the schema.
 
 The full-text index is a `tsvector` of the words that SQLite's own tokenizer finds.
 """
@@ -7,26 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
+from perdure.postgres.vectors import halfvec
+from perdure.store.sql import Connection, Dialect, run
 from perdure.store.vocabulary import tokenised
 
-KEYS = {
-    "meta": ("key", "value"),
-    "vectors": ("fact_id embedding_id", "vector"),
-    "inbox_done": ("entry_id", "at"),
-    "inbox_parked": ("entry_id", "at error entry"),
-    "cursors": ("session", "tail at"),
-    "receipts": ("id", "at session scope body details"),
-    "tombstones": ("key", ""),
-    "seals": ("id", "seal"),
-    "purges": ("id", "asked_at state detail needles"),
-    "jobs": ("name", "last_run next_run took result failures state"),
-    "file_roots": ("scope scope_target kind path", "pattern"),
-}
-"""Of each table that is inserted into with a replacement: the columns of its key, and the others in their order."""
 WEIGHTS = {"text": "A", "entity": "B", "key": "B", "value": "B", "category": "C"}
 """The columns of the index, by the labels that a `tsvector` has."""
 K1, B, LEAST = 1.2, 0.75, 1e-6
@@ -38,94 +26,85 @@ NOTHING = "'no word'"
 """Is no word of any text: words have no space."""
 LONGEST = 500
 """Bytes of a word; a longer one is cut."""
-_STRING = r"'(?:[^']|'')*'"
-_TOKEN = re.compile(rf"{_STRING}|\?|:[a-z_]+\b|%")
-_INSERT = re.compile(r"INSERT OR (IGNORE|REPLACE) INTO (\w+)(?: \(([^)]*)\))?")
-_RANK = "facts_fts.rank"
-_SCOPES = re.compile(r"\((\w+\.)?scope, (?:\w+\.)?scope_target\) IN \(VALUES ((?:\(\?, \?\)(?:, )?)+)\)")
-_SUBSTITUTES = (
-    (re.compile(r" NOT INDEXED\b| INDEXED BY \w+"), ""),
-    (re.compile(r"\bCAST\(([\w.]+) AS BLOB\)"), r"convert_to(\1, 'UTF8')"),
-    (re.compile(r"\bIS NOT \?"), "IS DISTINCT FROM ?"),
-    (re.compile(r"\bIS \?"), "IS NOT DISTINCT FROM ?"),
-    (re.compile(rf"\bGLOB (\?|{_STRING})"), r"LIKE glob(\1)"),
-    (re.compile(r"\bON CONFLICT \("), "ON CONFLICT (tenant, "),
-    (re.compile(r"\bLIMIT -1\b"), "LIMIT ALL"),
-    # To SQLite it says in which order the tables are gone through.
-    (re.compile(r"\bCROSS JOIN (\w+(?: \w+)?) ON\b"), r"JOIN \1 ON"),
-    (re.compile(r"\bAS REAL\)"), "AS DOUBLE PRECISION)"),
-    # Since version 16 the name is a word of the grammar, with another form.
-    (re.compile(r"\bjson_object\("), '"json_object"('),
-    # A plus keeps SQLite from an index.
-    (re.compile(r"(?<=[\s(])\+(?=[a-z])"), ""),
-    (re.compile(r"[\w.]+ NOT IN \(\)"), "true"),
-    (re.compile(r"[\w.]+ IN \(\)"), "false"),
-)
 _PART = re.compile(r'"((?:[^"]|"")*)"|(AND|OR|NOT)\b|([()])|(\w+)\s*:')
 _SIGNS = {"AND": " & ", "OR": " | ", "NOT": " & !"}
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement as PostgreSQL takes it."""
-
-    sql: str  # with places `%(p0)s`, `%(p1)s` and so on
-    # The number of the value that is a query; its words are asked for as `words`. None: there is none
-    query: int | None = None
-    ranked: bool = False  # whether it orders by how well that query fits; then it names `facts_fts.rank`
-
-
 @lru_cache(maxsize=2_048)
-def translated(sql: str) -> Statement:
-    """Return a statement of the store as PostgreSQL takes it."""
-    for pattern, substitute in _SUBSTITUTES:
-        sql = pattern.sub(substitute, sql)
-    sql = _SCOPES.sub(_each_scope, _upsert(sql))
-    count = 0
-    query = None
-
-    def place(found: re.Match[str]) -> str:
-        nonlocal count, query
-        part = found[0]
-        if part[0] == "'" or part == "%":
-            return part.replace("%", "%%")
-        if part[0] == ":":
-            return f"%({part[1:]})s"
-        if sql[: found.start()].endswith("facts_fts MATCH "):
-            query = count
-        count += 1
-        return f"%(p{count - 1})s"
-
-    made = _TOKEN.sub(place, sql.replace("::", "\0")).replace("\0", "::")
-    if query is not None:
-        # Those that have a word at all are found by it, and only then compared with the query.
-        held = "facts_fts.rowid IN (SELECT w.rowid FROM facts_words w WHERE w.term = ANY (%(words)s))"
-        matches = f"{held} AND facts_fts.terms @@ CAST(%(p{query})s AS tsquery)"
-        made = made.replace(f"facts_fts MATCH %(p{query})s", matches)
-    return Statement(made, query, _RANK in made)
+def placed(sql: str) -> str:
+    """Return a statement with the driver's places for values; a question mark in quotes is none. All else stays."""
+    parts = sql.replace("%", "%%").split("'")
+    parts[::2] = [part.replace("?", "%s") for part in parts[::2]]
+    return "'".join(parts)
 
 
-def _each_scope(found: re.Match[str]) -> str:
-    """Return a condition by which the planner sees how many rows each scope has; a list of pairs it takes for many."""
-    table = found[1] or ""
-    each = f"{table}scope = ? AND {table}scope_target = ?"
-    return f"({' OR '.join([each] * found[2].count('('))})"
+class PostgresDialect(Dialect):
+    """PostgreSQL's words."""
 
+    raw_ids = "SELECT convert_to(id, 'UTF8') FROM facts"
 
-def _upsert(sql: str) -> str:
-    """Return an insertion that leaves alone, or replaces, what has the same key."""
-    found = _INSERT.match(sql)
-    if found is None:
-        return sql
-    how, table, named = found.groups()
-    rest = sql[found.end() :]
-    begins = f"INSERT INTO {table}{f' ({named})' if named else ''}"
-    if how == "IGNORE":
-        return f"{begins}{rest} ON CONFLICT DO NOTHING"
-    key, others = (names.split() for names in KEYS[table])
-    given = named.split(", ") if named else others
-    changed = [f"{name} = excluded.{name}" for name in given if name not in key]
-    return f"{begins}{rest} ON CONFLICT (tenant, {', '.join(key)}) DO UPDATE SET {', '.join(changed)}"
+    def __init__(self, *, compares: bool) -> None:
+        """Take note whether the database `compares` vectors: then each is kept as pgvector has it, too."""
+        self._compares = compares
+
+    def by_index(self, name: str) -> str:
+        """Return nothing: the planner goes by its statistics."""
+        return ""
+
+    def on_conflict(self, *key: str) -> str:
+        """Return the same with the tenant, who is in every key."""
+        return super().on_conflict("tenant", *key)
+
+    def in_scopes(self, table: str, count: int) -> str:
+        """Return a condition by which the planner sees how many rows each scope has.
+
+        A list of pairs it takes for many.
+        """
+        each = f"{table}.scope = ? AND {table}.scope_target = ?"
+        return f"({' OR '.join([each] * count) or 'FALSE'})"
+
+    def matching(self, match: str) -> tuple[str, tuple[Any, ...]]:
+        """Return a condition that finds by a word what has one at all, and only then compares it with the query."""
+        found, words = query(match)
+        held = "facts_fts.rowid IN (SELECT w.rowid FROM facts_words w WHERE w.term = ANY (?))"
+        return f"{held} AND facts_fts.terms @@ CAST(? AS tsquery)", (words, found)
+
+    def rank(self, connection: Connection, match: str) -> tuple[str, tuple[Any, ...]]:
+        """Return what FTS5's rank is: BM25 (Robertson and Zaragoza 2009), with its constants."""
+        _, words = query(match)
+        documents: dict[str, int] = dict(
+            run(connection, "SELECT term, doc FROM facts_terms WHERE term = ANY (?)", (words,))
+        )
+        sql = "SELECT name, value FROM counters WHERE name IN ('rows of words', 'words')"
+        counted: dict[str, int] = dict(run(connection, sql))
+        rows = counted.get("rows of words", 0)
+        mean = max(counted.get("words", 0) / max(1, rows), 1.0)
+        length = f"{K1} * (1 - {B} + {B} * facts_fts.words / {mean:.3f})"
+        parts, values = ["0"], list[str]()
+        for word in dict.fromkeys(words):
+            count = documents.get(word, 0)
+            weight = max(math.log((rows - count + 0.5) / (count + 0.5)) if count < rows else 0.0, LEAST)
+            times = "times(facts_fts.terms, ?)"
+            parts.append(f"{weight:.6f} * {times} * {K1 + 1} / ({times} + {length})")
+            values += [word, word]
+        return f"CAST(-({' + '.join(parts)}) AS double precision)", tuple(values)
+
+    def keep_words(self, connection: Connection, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Keep a `tsvector` of each fact."""
+        sql = "INSERT INTO facts_fts (rowid, terms, words) VALUES (?, CAST(? AS tsvector), ?)"
+        connection.executemany(sql, [(row, *vector(columns)) for row, *columns in rows])
+
+    def keep_vector(self, connection: Connection, fact_id: str, space_id: str, blob: bytes) -> None:
+        """Keep a vector; a trigger gives the row of one that is replaced a new number."""
+        near, mark, changed = (
+            ("near, ", "CAST(? AS halfvec), ", "near = excluded.near, ") if self._compares else [""] * 3
+        )
+        sql = (
+            f"INSERT INTO vectors ({near}vector, embedding_id, fact_id) SELECT {mark}?, ?, id FROM facts WHERE id = ?"
+            f" {self.on_conflict('fact_id', 'embedding_id')} DO UPDATE SET {changed}vector = excluded.vector"
+        )
+        compared = [halfvec(blob)] if self._compares else []
+        run(connection, sql, (*compared, blob, space_id, fact_id))
 
 
 def vector(columns: Sequence[str]) -> tuple[str, int]:
@@ -146,7 +125,7 @@ def vector(columns: Sequence[str]) -> tuple[str, int]:
     return " ".join(f"{_quoted(word)}:{','.join(of)}" for word, of in places.items()), count
 
 
-def query(match: str) -> tuple[str, Sequence[str]]:
+def query(match: str) -> tuple[str, list[str]]:
     """Return a query of FTS5 as a `tsquery`, and the words in it.
 
     The query is quoted phrases, joined by AND, OR and NOT, in brackets, behind the name of a column.
@@ -169,24 +148,6 @@ def query(match: str) -> tuple[str, Sequence[str]]:
             # A phrase of signs alone stands in nothing.
             made.append("(" + " <-> ".join(f"{_quoted(word)}{label}" for word in found) + ")" if found else NOTHING)
     return "".join(made), words
-
-
-def rank(words: Sequence[str], documents: Mapping[str, int], rows: int, mean: float) -> tuple[str, Mapping[str, str]]:
-    """Return the expression that orders rows as FTS5's rank does, lower is better, and the values in it.
-
-    Source: BM25 (Robertson and Zaragoza 2009), with FTS5's constants. `documents` says in how many rows each word of
-    the query stands; `mean` is the words of a row on average.
-    """
-    length = f"{K1} * (1 - {B} + {B} * facts_fts.words / {max(mean, 1.0):.3f})"
-    parts = ["0"]
-    values = {}
-    for number, word in enumerate(dict.fromkeys(words)):
-        count = documents.get(word, 0)
-        weight = max(math.log((rows - count + 0.5) / (count + 0.5)) if count < rows else 0.0, LEAST)
-        times = f"times(facts_fts.terms, %(w{number})s)"
-        parts.append(f"{weight:.6f} * {times} * {K1 + 1} / ({times} + {length})")
-        values[f"w{number}"] = word
-    return f"CAST(-({' + '.join(parts)}) AS double precision)", values
 
 
 def _cut(word: str) -> str:

@@ -20,7 +20,7 @@ GIVING_UP = 1.0
 _ENDS = "clock_timestamp() + make_interval(secs => ?)"
 _RENEWED = f"UPDATE leases SET ends = {_ENDS} WHERE name = '{NAME}' AND holder = ? RETURNING fence"
 _TAKEN = (
-    f"INSERT INTO leases (name, holder, fence, ends) VALUES ('{NAME}', ?, 1, {_ENDS}) ON CONFLICT (name)"
+    f"INSERT INTO leases (name, holder, fence, ends) VALUES ('{NAME}', ?, 1, {_ENDS}) ON CONFLICT (tenant, name)"
     " DO UPDATE SET holder = excluded.holder, ends = excluded.ends,"
     " fence = leases.fence + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END"
     " WHERE leases.holder = excluded.holder OR leases.ends < clock_timestamp() RETURNING fence"

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perdure.index.vector_index import SPARE, Survey, VectorHit, all_cosines, cosines, scan, surveyed
 from perdure.recent import Recent
@@ -23,8 +23,6 @@ from perdure.store.sql import Backend, Connection, run
 if TYPE_CHECKING:
     from perdure.embed.base import Vector, Vectors
 
-NEARED = "INSERT OR REPLACE INTO vectors "
-"""How a statement of the store begins that keeps a vector."""
 MOST_DIMS = 16_000
 """Of a `halfvec`."""
 EXACT = 10_000
@@ -33,8 +31,6 @@ SPARSE = 5_000
 """With fewer a scope loses its graph again."""
 FILLED = 500
 """Vectors that are made comparable at a time."""
-_INTO = "INSERT INTO vectors "
-_COLUMNS = "(near, fact_id, embedding_id, vector)"
 
 
 def halfvec(blob: bytes) -> str | None:
@@ -47,17 +43,6 @@ def halfvec(blob: bytes) -> str | None:
     if not (np.isfinite(values).all() and (np.abs(values) < np.finfo(np.float16).max).all()):
         return None
     return "[" + ",".join(map("{:.5g}".format, values.tolist())) + "]"
-
-
-def near(sql: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return a translated statement that keeps a vector, and its values, so that it is kept for comparing, too."""
-    blob = next(value for value in values.values() if isinstance(value, bytes))
-    rest = sql.removeprefix(_INTO)
-    for word, more in (("VALUES (", "VALUES (%(near)s, "), ("SELECT ", "SELECT CAST(%(near)s AS halfvec), ")):
-        if rest.startswith(word):
-            rest = more + rest.removeprefix(word)
-    changed = rest.replace("DO UPDATE SET ", "DO UPDATE SET near = excluded.near, ", 1)
-    return f"{_INTO}{_COLUMNS} {changed}", {**values, "near": halfvec(blob)}
 
 
 def fill(database: Backend, after: int = 0) -> tuple[int, int]:
@@ -199,7 +184,7 @@ class DatabaseIndex:
             graphs = self._graphs(connection, enumerated(connection, view.audience))
         if graphs:
             return surveyed(self._database, self._embedding_id, self, queries, view, limit)
-        condition, values = view.sql()
+        condition, values = view.sql(self._database.dialect)
         parts = range(len(queries))
         near = ", ".join(f"1 - (v.near <=> CAST(? AS halfvec)) AS c{part}" for part in parts)
         around = ", ".join(f"sum(c{part}) OVER (), sum(c{part} * c{part}) OVER ()" for part in parts)
@@ -223,7 +208,7 @@ class DatabaseIndex:
 
     def _compared(self, connection: Connection, query: Vector, view: View, limit: int) -> list[str]:
         """Return what is nearest in what may be seen."""
-        condition, values = view.sql()
+        condition, values = view.sql(self._database.dialect)
         sql = (
             f"{_SEEN.format(condition=condition)} SELECT seen.id FROM seen {_OF}"
             " ORDER BY v.near <=> CAST(? AS halfvec) LIMIT ?"
@@ -235,7 +220,7 @@ class DatabaseIndex:
         """Return what a graph leads to of what may be seen."""
         for setting in WALK:
             run(connection, setting)
-        condition, values = view.sql()
+        condition, values = view.sql(self._database.dialect)
         near = f"{indexed(self._dims)} <=> CAST(? AS halfvec({self._dims}))"
         sql = (
             f"SELECT facts.id FROM facts JOIN vectors v ON v.fact_id = facts.id"

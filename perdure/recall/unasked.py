@@ -12,8 +12,8 @@ from perdure.errors import InputError
 from perdure.recent import Recent
 from perdure.regex import lazy
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, is_single_valued
-from perdure.store.search import View, by_ids, by_phrases, lexical, lookup
-from perdure.store.sql import Connection, run
+from perdure.store.search import View, by_ids, by_phrases, by_words, lexical, lookup
+from perdure.store.sql import Connection, dialect, marks, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.lexicon import table
 from perdure.text.normalise import fold, fts_text, match_query, match_terms
@@ -55,22 +55,22 @@ def standing(connection: Connection, view: View, limit: int) -> list[Fact]:
 
     `limit`: facts at the most; one for each slot that holds one value.
     """
-    condition, values = _trusted(view).sql()
-    lasting = (
-        f"{condition} AND facts.category IN ({_marks(_INSTRUCTING)}) AND facts.decay_class IN ({_marks(_LASTING)})"
-    )
+    words = dialect(connection)
+    condition, values = _trusted(view).sql(words)
+    lasting = f"{condition} AND facts.category IN ({marks(_INSTRUCTING)}) AND facts.decay_class IN ({marks(_LASTING)})"
+    source, match = by_words(connection, _worded())
     lasting_values = (*values, *_INSTRUCTING, *_LASTING)
     # The indexes are named because without statistics SQLite goes by the one that tells least: what is superseded.
     sql = (
         "SELECT facts.id, facts.entity, facts.key FROM facts WHERE facts.seq IN ("
-        f"SELECT facts.seq FROM facts INDEXED BY facts_scope WHERE facts.pinned = 1 AND {condition}"
-        " UNION ALL SELECT * FROM (SELECT facts.seq FROM facts INDEXED BY facts_entity"
+        f"SELECT facts.seq FROM facts {words.by_index('facts_scope')} WHERE facts.pinned = 1 AND {condition}"
+        f" UNION ALL SELECT * FROM (SELECT facts.seq FROM facts {words.by_index('facts_entity')}"
         f" WHERE facts.entity_folded = ? AND {lasting} ORDER BY facts.seq DESC LIMIT ?) AS kept"
-        " UNION ALL SELECT * FROM (SELECT facts.seq FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
-        f" WHERE facts_fts MATCH ? AND {lasting} ORDER BY facts_fts.rowid DESC LIMIT ?) AS worded"
+        f" UNION ALL SELECT * FROM (SELECT facts.seq FROM {source} AND {lasting}"
+        " ORDER BY facts_fts.rowid DESC LIMIT ?) AS worded"
         f") ORDER BY {_RANK} LIMIT ?"
     )
-    conventions, worded = (CONVENTION, *lasting_values, POOL), (_worded(), *lasting_values, POOL)
+    conventions, worded = (CONVENTION, *lasting_values, POOL), (*match, *lasting_values, POOL)
     rows = run(connection, sql, (*values, *conventions, *worded, SPARE * max(0, limit)))
     slots = {fact_id: _slot(fact_id, entity, key) for fact_id, entity, key in rows}
     first: dict[object, str] = {}
@@ -123,10 +123,6 @@ def _slot(fact_id: str, entity: str | None, key: str | None) -> object:
     if not entity or not key or (folded_slot(entity) == USER and not is_single_valued(key)):
         return fact_id
     return folded_slot(entity), folded_slot(key)
-
-
-def _marks(values: Sequence[str]) -> str:
-    return ", ".join("?" * len(values))
 
 
 MOST = 4
@@ -221,9 +217,10 @@ def _spaced(text: str) -> str:
 
 
 def _tagged(connection: Connection, view: View, limit: int) -> list[Fact]:
-    condition, values = view.sql()
+    condition, values = view.sql(dialect(connection))
     sql = (
-        f"SELECT {SELECT} FROM facts INDEXED BY facts_tags WHERE facts.tags <> '' AND {condition}"
+        f"SELECT {SELECT} FROM facts {dialect(connection).by_index('facts_tags')}"
+        f" WHERE facts.tags <> '' AND {condition}"
         " ORDER BY facts.pinned DESC, facts.importance DESC, facts.seq DESC LIMIT ?"
     )
     return [from_row(row) for row in run(connection, sql, (*values, limit))]

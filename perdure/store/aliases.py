@@ -16,8 +16,8 @@ from perdure.errors import refused
 from perdure.recent import Recent
 from perdure.regex import lazy
 from perdure.store.scope import Audience
-from perdure.store.search import BY_WORDS, View
-from perdure.store.sql import Backend, Connection, newest, run
+from perdure.store.search import View, by_words
+from perdure.store.sql import Backend, Connection, dialect, newest, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.normalise import fold, fts_text, match_query
 from perdure.text.scripts import DENSE_CLASS
@@ -112,13 +112,14 @@ def naming(connection: Connection, audience: Audience, now: float) -> list[Alias
     name changes what a prompt is taken to say.
     """
     view = View(audience, now, channels=sorted(SUPERSEDES), approved_only=True)
-    condition, values = view.sql()
+    condition, values = view.sql(dialect(connection))
+    source, match = by_words(connection, _KEYED)
     sql = (
-        f"SELECT facts.id, facts.entity, facts.value, facts.expires_at FROM {BY_WORDS}"
+        f"SELECT facts.id, facts.entity, facts.value, facts.expires_at FROM {source}"
         f" AND replace(facts.key_folded, '_', ' ') IN ({_MARKS}) AND facts.entity_folded <> ?"
         f" AND facts.value IS NOT NULL AND {condition} ORDER BY facts.seq DESC LIMIT ?"
     )
-    return [Alias(*row) for row in run(connection, sql, (_KEYED, *sorted(NAMING), _USER, *values, MOST))]
+    return [Alias(*row) for row in run(connection, sql, (*match, *sorted(NAMING), _USER, *values, MOST))]
 
 
 @dataclass(frozen=True, slots=True)

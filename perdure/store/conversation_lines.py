@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from perdure.store.scope import Scope
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, dialect, run
 
 EVERY = 1 << 40
 _OF = "scope = ? AND scope_target = ? AND session = ?"
@@ -45,7 +45,8 @@ def add(connection: Connection, scope: Scope, session: str, more: Sequence[bytes
     key = _key(scope, session)
     sql = (
         "INSERT INTO conversations (scope, scope_target, session, at) VALUES (?, ?, ?, ?)"
-        f" ON CONFLICT (scope, scope_target, session) DO UPDATE SET at = excluded.at, {_CHANGED}"
+        f" {dialect(connection).on_conflict('scope', 'scope_target', 'session')}"
+        f" DO UPDATE SET at = excluded.at, {_CHANGED}"
     )
     run(connection, sql, (*key, at))
     sql = "INSERT INTO said (scope, scope_target, session, line) VALUES (?, ?, ?, ?)"

@@ -11,7 +11,7 @@ from typing import Any
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import OF_SESSION
 from perdure.store.scope import Scope
-from perdure.store.sql import Connection
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
@@ -24,15 +24,15 @@ _PARKED = "expiry_parked"
 _AUTHOR = Author(Channel.UNKNOWN, "timers")
 _MORTAL = "facts.superseded_at IS NULL AND facts.forgotten_at IS NULL AND facts.pinned = 0"
 _OPEN = "(facts.valid_until IS NULL OR facts.valid_until > facts.expires_at)"
-_OVER = f"facts.expires_at <= :now AND {_OPEN}"
-_GONE = "(facts.expires_at <= :now AND facts.valid_until <= facts.expires_at)"
+_OVER = f"facts.expires_at <= ? AND {_OPEN}"
+_GONE = "(facts.expires_at <= ? AND facts.valid_until <= facts.expires_at)"
 _DUE = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND {_OVER}"
-_AMONG = "facts.id IN (SELECT value FROM json_each(:ids))"
-_UNANSWERED = "FROM proposals WHERE state = 'open' AND expires_at <= :now"
+_AMONG = "facts.id IN (SELECT value FROM json_each(?))"
+_UNANSWERED = "FROM proposals WHERE state = 'open' AND expires_at <= ?"
 _REMOVABLE = (
     "SELECT facts.id FROM facts WHERE facts.superseded_at IS NULL AND facts.pinned = 0"
     f" AND {_GONE} AND coalesce("
-    "(SELECT max(at) FROM journal WHERE fact_id = facts.id AND action = 'expire'), facts.expires_at) <= :before"
+    "(SELECT max(at) FROM journal WHERE fact_id = facts.id AND action = 'expire'), facts.expires_at) <= ?"
 )
 
 
@@ -71,13 +71,12 @@ def prune(
     `pause` is called between transactions.
     """
     now = store.clock.now()
-    times = {"now": now, "before": now - retention}
     with store.database.read() as connection:
-        due = _ids(connection, _DUE, times)
-        old = _ids(connection, _REMOVABLE, times)
-        unanswered = [row[0] for row in connection.execute(f"SELECT id {_UNANSWERED} ORDER BY made_at, id", times)]
+        due = _ids(connection, _DUE, now)
+        old = _ids(connection, _REMOVABLE, now, now - retention)
+        unanswered = [row[0] for row in run(connection, f"SELECT id {_UNANSWERED} ORDER BY made_at, id", (now,))]
         mortal = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND NOT coalesce({_GONE}, FALSE)"
-        total = len(_ids(connection, mortal, times))
+        total = len(_ids(connection, mortal, now))
     parked = None
     if not confirmed and len(due) > max(FEW, SHARE * total):
         parked = Parked(len(due), total, now)
@@ -87,26 +86,25 @@ def prune(
     if parked is not None:
         return Pruned(parked=parked)
     batch = uuid.uuid4().hex
-    expired = [fact_id for some in _some(due, pause) for fact_id in _expire(store, some, times, batch)]
-    removed = [fact_id for some in _some(old, pause) for fact_id in _remove(store, some, times)]
+    expired = [fact_id for some in _some(due, pause) for fact_id in _expire(store, some, now, batch)]
+    removed = [fact_id for some in _some(old, pause) for fact_id in _remove(store, some, now, now - retention)]
     if unanswered:
-        with store.database.write() as connection:
-            connection.execute(f"DELETE {_UNANSWERED}", times)
+        store.database.apply(run, f"DELETE {_UNANSWERED}", (now,))
     return Pruned(tuple(expired), tuple(removed), batch=batch if expired else None, proposals=tuple(unanswered))
 
 
 def end_moments(store: Store, scope: Scope, session: str, *, others: bool = False) -> None:
     """Let expire what was of the moment in a session, or in all `others` of its scope, now that it is over."""
-    told = f"facts.provenance_session {'<>' if others else '='} :session"
-    whose = f"(facts.scope, facts.scope_target) = (:scope, :target) AND facts.decay_class = :of AND {told}"
-    sql = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND {whose} AND facts.expires_at > :now"
+    told = f"facts.provenance_session {'<>' if others else '='} ?"
+    whose = f"(facts.scope, facts.scope_target) = (?, ?) AND facts.decay_class = ? AND {told}"
+    sql = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND {whose} AND facts.expires_at > ?"
     now = store.clock.now()
-    values = {"scope": scope.kind, "target": scope.target, "of": OF_SESSION, "session": session, "now": now}
+    values = (scope.kind, scope.target, OF_SESSION, session, now)
     with store.database.read() as connection:
-        if not _ids(connection, sql, values):
+        if not _ids(connection, sql, *values):
             return
     with store.write(_AUTHOR) as tx:
-        for fact_id in _ids(tx.connection, sql, values):
+        for fact_id in _ids(tx.connection, sql, *values):
             tx.change(fact_id, "expire", {"expires_at": now, "valid_until": now}, reason="its session is over")
 
 
@@ -116,26 +114,26 @@ def parked_expiry(store: Store) -> Parked | None:
     return Parked(**json.loads(text)) if text else None
 
 
-def _expire(store: Store, fact_ids: Sequence[str], times: dict[str, float], batch: str) -> list[str]:
+def _expire(store: Store, fact_ids: Sequence[str], now: float, batch: str) -> list[str]:
     with store.write(_AUTHOR) as tx:
         tx.batch = batch
         # What was confirmed meanwhile lives on.
-        still = _ids(tx.connection, f"{_DUE} AND {_AMONG}", {**times, "ids": json.dumps(fact_ids)})
+        still = _ids(tx.connection, f"{_DUE} AND {_AMONG}", now, json.dumps(fact_ids))
         for fact_id in still:
             tx.change(fact_id, "expire", {"valid_until": tx.fact(fact_id).expires_at}, reason="its time was over")
     return still
 
 
-def _remove(store: Store, fact_ids: Sequence[str], times: dict[str, float]) -> list[str]:
+def _remove(store: Store, fact_ids: Sequence[str], now: float, before: float) -> list[str]:
     with store.write(_AUTHOR) as tx:
-        still = _ids(tx.connection, f"{_REMOVABLE} AND {_AMONG}", {**times, "ids": json.dumps(fact_ids)})
+        still = _ids(tx.connection, f"{_REMOVABLE} AND {_AMONG}", now, before, json.dumps(fact_ids))
         for fact_id in still:
             tx.remove(fact_id, "prune")
     return still
 
 
-def _ids(connection: Connection, sql: str, values: dict[str, Any]) -> list[str]:
-    return [row[0] for row in connection.execute(f"{sql} ORDER BY facts.seq", values)]
+def _ids(connection: Connection, sql: str, *values: Any) -> list[str]:
+    return [row[0] for row in run(connection, f"{sql} ORDER BY facts.seq", values)]
 
 
 def _some(ids: Sequence[str], pause: Callable[[], None]) -> Iterator[Sequence[str]]:

@@ -54,7 +54,8 @@ def leaning(connection: Connection, key: bytes, fact: Fact) -> list[str]:
     # By the index of times: whoever forgets much asks for each.
     sql = (
         "SELECT id, text FROM facts WHERE coalesce(source_date, created_at) BETWEEN ? AND ?"
-        " AND provenance_session IS ? AND +scope = ? AND scope_target = ? AND id <> ? AND text LIKE '%)'"
+        " AND provenance_session IS NOT DISTINCT FROM ?"
+        " AND scope || '' = ? AND scope_target = ? AND id <> ? AND text LIKE '%)'"
     )
     values = (said_at, said_at + _SOON, fact.provenance_session, fact.scope, fact.scope_target, fact.id)
     beside = [(name, said_before(text)) for name, text in run(connection, sql, values)]

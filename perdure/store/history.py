@@ -11,7 +11,7 @@ from perdure.store.fact import COLUMNS, SELECT, Fact, from_row
 from perdure.store.listing import check_page
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, by_prefix
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, dialect, run
 from perdure.store.transaction import Transaction
 
 ALL = 2**62
@@ -41,16 +41,16 @@ def changes(
 
     A `limit` of -1 is none. `of` names the facts that count; None: all.
     """
-    condition, values = audience.sql()
+    condition, values = audience.sql(dialect(connection))
     if of is not None:
         condition += " AND j.fact_id IN (SELECT value FROM json_each(?))"
         values += (json.dumps(list(of)),)
-    others, other_values = audience.sql("o")
+    others, other_values = audience.sql(dialect(connection), "o")
     columns = "j.seq, j.at, j.action, o.id, j.channel, j.host, j.session"
     sql = (
-        f"SELECT {SELECT}, {columns} FROM journal j CROSS JOIN facts ON facts.id = j.fact_id"
+        f"SELECT {SELECT}, {columns} FROM journal j CROSS JOIN facts"
         f" LEFT JOIN facts o ON o.id = j.other_id AND {others}"
-        f" WHERE j.seq > ? AND {condition} ORDER BY j.seq LIMIT ?"
+        f" WHERE j.seq > ? AND facts.id = j.fact_id AND {condition} ORDER BY j.seq LIMIT ?"
     )
     rows = run(connection, sql, (*other_values, since, *values, limit if limit >= 0 else ALL))
     return [
@@ -108,12 +108,12 @@ class Replacement:
 def replacements(connection: Connection, audience: Audience, since: float | None, limit: int) -> list[Replacement]:
     """Return what was replaced or withdrawn and is so still, the latest first."""
     check_page(limit)
-    readable, values = audience.sql()
-    others, other_values = audience.sql("n")
+    readable, values = audience.sql(dialect(connection))
+    others, other_values = audience.sql(dialect(connection), "n")
     new = SELECT.replace("facts.", "n.")
     sql = (
         f"SELECT j.at, j.detail, j.channel, j.host, j.session, j.batch, {SELECT}, {new}"
-        " FROM facts INDEXED BY facts_superseded_at JOIN journal j ON j.seq ="
+        f" FROM facts {dialect(connection).by_index('facts_superseded_at')} JOIN journal j ON j.seq ="
         f" (SELECT max(seq) FROM journal WHERE fact_id = facts.id AND action IN {_ENDS})"
         f" LEFT JOIN facts n ON n.id = facts.superseded_by AND {others}"
         f" WHERE facts.superseded_at IS NOT NULL AND facts.forgotten_at IS NULL AND {readable}"

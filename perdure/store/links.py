@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from perdure.errors import InputError, NotFoundError
 from perdure.store.fact import Fact
 from perdure.store.search import View, by_ids
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, dialect, marks, run
 from perdure.store.transaction import Transaction
 
 _TYPES = "SUPERSEDES CAUSED_BY PART_OF RELATED_TO DEPENDS_ON CONTRADICTS CORRECTS INSTANCE_OF DERIVED_FROM"
@@ -54,7 +54,8 @@ def link(tx: Transaction, source: str, target: str, link_type: str = "RELATED_TO
     made = Link(str(uuid.uuid4()), source, target, link_type, strength, tx.now)
     sql = (
         "INSERT INTO memory_links VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (source_fact_id, target_fact_id, link_type) DO UPDATE SET strength = excluded.strength"
+        f" {dialect(tx.connection).on_conflict('source_fact_id', 'target_fact_id', 'link_type')}"
+        " DO UPDATE SET strength = excluded.strength"
     )
     run(tx.connection, sql, (made.id, source, target, link_type, strength, tx.now))
     former = before.strength if before else None
@@ -74,8 +75,7 @@ def unlink(tx: Transaction, source: str, target: str, link_type: str) -> None:
 def links_of(connection: Connection, fact_ids: Iterable[str]) -> list[Link]:
     """Return the links from or to these facts."""
     ids = list(fact_ids)
-    marks = ", ".join("?" * len(ids))
-    ends = f"source_fact_id IN ({marks}) OR target_fact_id IN ({marks})"
+    ends = f"source_fact_id IN ({marks(ids)}) OR target_fact_id IN ({marks(ids)})"
     rows = run(connection, f"{_SELECT} WHERE {ends} ORDER BY strength DESC, created_at, id", (*ids, *ids))
     return [Link(*row) for row in rows]
 

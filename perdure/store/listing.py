@@ -13,7 +13,7 @@ from perdure.errors import InputError, NotFoundError, refused
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql, split_tags
 from perdure.store.scope import BOUND, EVERYONE, OWNER, Audience, Scope
 from perdure.store.search import View, by_prefix
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, Dialect, dialect, marks, run
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.clean import clean
@@ -66,14 +66,14 @@ class Filter:
 
     @property
     def hint(self) -> str:
-        """What tells SQLite how to find a page of facts, newest first, without reading and sorting all that fit.
+        """The index by which SQLite finds a page of facts, newest first, without reading and sorting all that fit.
 
         Of what is rare all that fit is less than all that is newer.
         """
         if self.review_state == "pending":
-            return "INDEXED BY facts_waiting"
+            return "facts_waiting"
         rare = (self.entity, self.pinned, self.review_state, self.ends)
-        return "INDEXED BY facts_said" if all(each is None for each in rare) else ""
+        return "facts_said" if all(each is None for each in rare) else ""
 
     def sql(self, audience: Audience) -> tuple[str, tuple[Any, ...]]:
         """Return the SQL condition and its values, the scope as the audience means it."""
@@ -102,9 +102,9 @@ class Chosen(View):
 
     chosen: Filter = Filter()
 
-    def sql(self) -> tuple[str, tuple[Any, ...]]:
+    def sql(self, dialect: Dialect) -> tuple[str, tuple[Any, ...]]:
         """Return the condition on `facts`, and its values."""
-        seen, seen_values = View.sql(self)
+        seen, seen_values = View.sql(self, dialect)
         wanted, wanted_values = self.chosen.sql(self.audience)
         return f"{seen} AND {wanted}", (*seen_values, *wanted_values)
 
@@ -142,7 +142,7 @@ class Page:
 def list_facts(connection: Connection, view: View, chosen: Filter, limit: int = 20, offset: int = 0) -> list[Fact]:
     """Return facts, newest first; of equals the one stored last."""
     check_page(limit, offset)
-    condition, values = _condition(view, chosen)
+    condition, values = _condition(connection, view, chosen)
     return _newest_first(connection, chosen, condition, (*values, limit, offset))
 
 
@@ -155,8 +155,9 @@ def check_page(limit: int, offset: int = 0) -> None:
 
 
 def _newest_first(connection: Connection, chosen: Filter, condition: str, values: tuple[Any, ...]) -> list[Fact]:
+    facts = f"facts {dialect(connection).by_index(chosen.hint) if chosen.hint else ''}"
     order = f"ORDER BY {_DATE} DESC, facts.seq DESC LIMIT ? OFFSET ?"
-    rows = run(connection, f"SELECT {SELECT} FROM facts {chosen.hint} WHERE {condition} {order}", values)
+    rows = run(connection, f"SELECT {SELECT} FROM {facts} WHERE {condition} {order}", values)
     return [from_row(row) for row in rows]
 
 
@@ -169,7 +170,7 @@ def every(store: Store, view: View, progress: Progress = no_progress, condition:
 
     The further `condition` is SQL without values.
     """
-    seen, values = view.sql()
+    seen, values = view.sql(store.database.dialect)
     where = f"{seen} AND {condition}"
     [(total,)] = store.database.query(run, f"SELECT count(*) FROM facts WHERE {where}", values)
     after = done = 0
@@ -186,14 +187,14 @@ def every(store: Store, view: View, progress: Progress = no_progress, condition:
 
 def matching_ids(connection: Connection, view: View, chosen: Filter) -> list[str]:
     """Return the ids of all facts that a filter chooses."""
-    condition, values = _condition(view, chosen)
+    condition, values = _condition(connection, view, chosen)
     rows = run(connection, f"SELECT facts.id FROM facts WHERE {condition} ORDER BY facts.seq", values)
     return [row[0] for row in rows]
 
 
 def stats(connection: Connection, view: View, chosen: Filter = Filter()) -> Stats:
     """Count what may be seen and a filter chooses."""
-    condition, values = _condition(view, chosen)
+    condition, values = _condition(connection, view, chosen)
     columns = "facts.scope, facts.scope_target, facts.category, facts.channel, facts.tags"
     sql = f"SELECT {columns}, count(*) FROM facts WHERE {condition} GROUP BY {columns}"
     scopes, categories, channels, tags = (Counter[str]() for _ in range(4))
@@ -244,7 +245,7 @@ def inventory(
     page goes on behind.
     """
     check_page(limit, offset)
-    condition, values = _condition(view, chosen, states)
+    condition, values = _condition(connection, view, chosen, states)
     counted = run(connection, f"SELECT {_STATE}, count(*) FROM facts WHERE {condition} GROUP BY 1", (view.now, *values))
     found = {State(state): count for state, count in counted}
     if behind is not None:
@@ -298,12 +299,14 @@ def why_hidden(fact: Fact, now: float) -> str | None:
     return None
 
 
-def _condition(view: View, chosen: Filter, states: Collection[State] = ()) -> tuple[str, tuple[Any, ...]]:
-    condition, values = view.sql()
+def _condition(
+    connection: Connection, view: View, chosen: Filter, states: Collection[State] = ()
+) -> tuple[str, tuple[Any, ...]]:
+    condition, values = view.sql(dialect(connection))
     wanted, wanted_values = chosen.sql(view.audience)
     condition, values = f"{condition} AND {wanted}", (*values, *wanted_values)
     if states:
-        condition += f" AND {_STATE} IN ({', '.join('?' * len(states))})"
+        condition += f" AND {_STATE} IN ({marks(states)})"
         values += (view.now, *(State(state).value for state in states))
     return condition, values
 

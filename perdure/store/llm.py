@@ -46,9 +46,9 @@ class TokenMeter:
                     "wait until midnight UTC, or raise llm.daily_tokens"
                 )
             _write(connection, day, used | {tier: used.get(tier, 0) + tokens})
-            kept = "SELECT key FROM meta WHERE key GLOB ? ORDER BY key DESC LIMIT ?"
-            sql = f"DELETE FROM meta WHERE key GLOB ? AND key NOT IN ({kept})"
-            run(connection, sql, (f"{_TOKENS}*", f"{_TOKENS}*", _DAYS))
+            kept = "SELECT key FROM meta WHERE instr(key, ?) = 1 ORDER BY key DESC LIMIT ?"
+            sql = f"DELETE FROM meta WHERE instr(key, ?) = 1 AND key NOT IN ({kept})"
+            run(connection, sql, (_TOKENS, _TOKENS, _DAYS))
         return day
 
     def settle(self, day: str, tier: str, reserved: int, used: int) -> None:
@@ -90,8 +90,9 @@ def put_wordings(connection: Connection, key: str, now: float, wordings: Sequenc
     """Keep wordings, redacted; the oldest of more than `MAX_ENTRIES` are dropped."""
     value = json.dumps({"at": now, "wordings": [redact(wording).text for wording in wordings]}, ensure_ascii=False)
     put_meta(connection, _WORDINGS + key, value)
-    oldest = "SELECT key FROM meta WHERE key GLOB ? ORDER BY json_extract(value, '$.at') DESC, key LIMIT -1 OFFSET ?"
-    run(connection, f"DELETE FROM meta WHERE key IN ({oldest})", (f"{_WORDINGS}*", MAX_ENTRIES))
+    newest = "SELECT key FROM meta WHERE instr(key, ?) = 1 ORDER BY json_extract(value, '$.at') DESC, key LIMIT ?"
+    sql = f"DELETE FROM meta WHERE instr(key, ?) = 1 AND key NOT IN ({newest})"
+    run(connection, sql, (_WORDINGS, _WORDINGS, MAX_ENTRIES))
 
 
 def wordings_of(connection: Connection, key: str) -> tuple[str, ...] | None:
@@ -102,4 +103,4 @@ def wordings_of(connection: Connection, key: str) -> tuple[str, ...] | None:
 
 def clear_wordings(connection: Connection) -> None:
     """Forget all wordings: those of a question can hold what its answer says."""
-    run(connection, "DELETE FROM meta WHERE key GLOB ?", (f"{_WORDINGS}*",))
+    run(connection, "DELETE FROM meta WHERE instr(key, ?) = 1", (_WORDINGS,))

@@ -14,7 +14,7 @@ LONGEST_REST = 3600.0
 """Seconds until LanceDB is tried again after it failed as a whole; doubled each time, up to the second."""
 _REST = "outbox_rest"
 _PAST = "lance_past"
-FED = "EXISTS (SELECT 1 FROM meta WHERE key GLOB 'lance:*')"
+FED = "EXISTS (SELECT 1 FROM meta WHERE instr(key, 'lance:') = 1)"
 """Holds while there is a derived table, or one is being built: only then is anything queued for it."""
 
 
@@ -66,11 +66,11 @@ def fed(connection: Connection) -> bool:
 
 def end(connection: Connection) -> None:
     """Take note that no space has a table any more: nothing is queued until one is begun, under a new name."""
-    states = run(connection, "SELECT value FROM meta WHERE key GLOB 'lance:*'")
+    states = run(connection, "SELECT value FROM meta WHERE instr(key, 'lance:') = 1")
     if states:
         past = max(int(json.loads(value)["generation"]) for (value,) in states)
         put_meta(connection, _PAST, str(past))
-    run(connection, "DELETE FROM meta WHERE key GLOB 'lance:*' OR key = ?", (_REST,))
+    run(connection, "DELETE FROM meta WHERE instr(key, 'lance:') = 1 OR key = ?", (_REST,))
     run(connection, "DELETE FROM outbox")
 
 
@@ -160,7 +160,7 @@ def begin_anew(connection: Connection, now: float) -> None:
     """Have the table of every space that has one made anew, under a new name, from all facts."""
     run(connection, "DELETE FROM outbox")
     queue_every(connection, now)
-    for name, value in run(connection, "SELECT key, value FROM meta WHERE key GLOB 'lance:*'"):
+    for name, value in run(connection, "SELECT key, value FROM meta WHERE instr(key, 'lance:') = 1"):
         anew = IndexState(IndexState(**json.loads(value)).generation + 1)
         put_index_state(connection, name.removeprefix("lance:"), anew)
 

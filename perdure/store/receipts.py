@@ -11,6 +11,7 @@ from typing import Any
 
 from perdure.store.scope import Audience
 from perdure.store.sql import Connection, Row, run
+from perdure.store.sql import put as put_row
 
 Body = Mapping[str, Any]
 MIN_PREFIX = 8
@@ -40,9 +41,8 @@ def put(connection: Connection, receipt_id: str, at: float, session: str | None,
     plain = {name: value for name, value in body.items() if name not in DETAILS}
     details = {name: body[name] for name in DETAILS if name in body}
     packed = zlib.compress(json.dumps(details).encode()) if details else None
-    values = (receipt_id, at, session, scope, json.dumps(plain, ensure_ascii=False), packed)
-    sql = "INSERT OR REPLACE INTO receipts (id, at, session, scope, body, details) VALUES (?, ?, ?, ?, ?, ?)"
-    run(connection, sql, values)
+    text = json.dumps(plain, ensure_ascii=False)
+    put_row(connection, "receipts", id=receipt_id, at=at, session=session, scope=scope, body=text, details=packed)
 
 
 def listed(
@@ -87,7 +87,7 @@ def mark(connection: Connection, receipt_id: str, audience: Audience, fact_id: s
 
 def of_session(connection: Connection, session: str | None, scope: str, since: float, limit: int) -> Sequence[Kept]:
     """Return up to `limit` receipts of a conversation since then, epoch seconds, newest first."""
-    sql = f"{_KEPT} WHERE session IS ? AND scope = ? AND at > ? ORDER BY at DESC LIMIT ?"
+    sql = f"{_KEPT} WHERE session IS NOT DISTINCT FROM ? AND scope = ? AND at > ? ORDER BY at DESC LIMIT ?"
     return [_kept(row) for row in run(connection, sql, (session, scope, since, limit))]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, dialect, put, run
 
 _MAX_RESULT = 300
 
@@ -32,11 +32,7 @@ def states(connection: Connection) -> dict[str, JobState]:
 
 def plan(connection: Connection, name: str, next_run: float, state: str = "waiting") -> None:
     """Note when a job is due."""
-    sql = (
-        "INSERT INTO jobs (name, next_run, state) VALUES (?, ?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET next_run = excluded.next_run, state = excluded.state"
-    )
-    run(connection, sql, (name, next_run, state))
+    put(connection, "jobs", name=name, next_run=next_run, state=state)
 
 
 def want(connection: Connection, name: str, until: float) -> None:
@@ -59,8 +55,8 @@ def ended(
     """
     sql = (
         "INSERT INTO jobs (name, last_run, next_run, took, result, failures) VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET last_run = excluded.last_run, next_run = excluded.next_run,"
-        " took = excluded.took, result = excluded.result, state = 'waiting',"
+        f" {dialect(connection).on_conflict('name')} DO UPDATE SET last_run = excluded.last_run,"
+        " next_run = excluded.next_run, took = excluded.took, result = excluded.result, state = 'waiting',"
         " failures = CASE WHEN excluded.failures > 0 THEN jobs.failures + 1 ELSE 0 END"
     )
     run(connection, sql, (name, at, next_run, took, result[:_MAX_RESULT], int(failed)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from perdure.errors import ScopeError
+from perdure.store.sql import Dialect
 
 KINDS = ("global", "user", "agent", "session", "project", "custom")
 SHARED = ("project", "custom")
@@ -209,12 +210,10 @@ class Audience:
             raise ScopeError(f"scope {scope} may not be written by this caller; own scope: {self.home}")
         return scope
 
-    def sql(self, table: str = "facts") -> tuple[str, tuple[str, ...]]:
+    def sql(self, dialect: Dialect, table: str = "facts") -> tuple[str, tuple[str, ...]]:
         """Return an SQL condition on `table`'s scope columns that holds just for readable rows, and its values."""
         ordered = sorted(self.scopes)
-        marks = ", ".join(["(?, ?)"] * len(ordered))
-        condition = f"({table}.scope, {table}.scope_target) IN (VALUES {marks})"
-        return condition, tuple(part for scope in ordered for part in scope)
+        return dialect.in_scopes(table, len(ordered)), tuple(part for scope in ordered for part in scope)
 
     def asker(self) -> tuple[str, tuple[str, ...]]:
         """Return an SQL condition that holds for the receipts of what this audience has asked, and its values."""
@@ -236,7 +235,7 @@ class _Owners(Audience):
         """Return whether it may be read."""
         return self.may_read(scope)
 
-    def sql(self, table: str = "facts") -> tuple[str, tuple[str, ...]]:
+    def sql(self, dialect: Dialect, table: str = "facts") -> tuple[str, tuple[str, ...]]:
         """Return the condition that `may_read` is."""
         user = f"instr({table}.scope_target, ' user:')"
         return (
@@ -260,7 +259,7 @@ OWNERS = _Owners(frozenset({GLOBAL, Scope("user", OWNER)}), Scope("user", OWNER)
 class _Everybody(Audience):
     """Whoever has anything in a folder."""
 
-    def sql(self, table: str = "facts") -> tuple[str, tuple[str, ...]]:
+    def sql(self, dialect: Dialect, table: str = "facts") -> tuple[str, tuple[str, ...]]:
         """Return a condition that always holds."""
         return "TRUE", ()
 

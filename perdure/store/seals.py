@@ -16,7 +16,7 @@ from typing import Any
 
 from perdure.errors import StoreCorruptError
 from perdure.store.fact import COLUMNS
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, dialect, put, run
 from perdure.text.normalise import fingerprint
 
 SIZE = 16
@@ -78,7 +78,7 @@ def seal_vector(connection: Connection, fact_id: str, space_id: str) -> None:
     sql = "SELECT embedding_id, vector FROM vectors WHERE fact_id = ? AND embedding_id = ?"
     for row in run(connection, sql, (fact_id, space_id)):
         digest = _digest(store_key(connection), row)
-        run(connection, "INSERT OR REPLACE INTO seals VALUES (?, ?)", (f"{fact_id}/v/{space_id}", digest))
+        put(connection, "seals", id=f"{fact_id}/v/{space_id}", seal=digest)
 
 
 def is_intact(connection: Connection, key: bytes, seal_id: str) -> bool:
@@ -97,7 +97,7 @@ def damages(connection: Connection) -> Iterator[Damage]:
     key = store_key(connection)
     # Damage may have made anything of an id.
     seals = {str(seal_id): stored for seal_id, stored in run(connection, "SELECT id, seal FROM seals")}
-    raw = run(connection, "SELECT CAST(id AS BLOB) FROM facts NOT INDEXED")
+    raw = run(connection, dialect(connection).raw_ids)
     there = [(fact_id or b"").decode("utf-8", "replace") for (fact_id,) in raw]
     foreign = set(there) - seals.keys()
     [active] = run(connection, "SELECT max(id) FILTER (WHERE state = 'active') FROM embeddings")
@@ -185,7 +185,7 @@ def is_purged(connection: Connection, key: bytes, text: str) -> bool:
 
 def bury(connection: Connection, key: bytes, text: str) -> None:
     """Keep a text from ever being stored again."""
-    run(connection, "INSERT OR IGNORE INTO tombstones VALUES (?)", (_tombstone(key, text),))
+    run(connection, "INSERT INTO tombstones VALUES (?) ON CONFLICT DO NOTHING", (_tombstone(key, text),))
 
 
 def _tombstone(key: bytes, text: str) -> str:

@@ -12,7 +12,7 @@ from perdure.ranking.decay import OLD_AGE, OLD_AGE_FACTOR
 from perdure.regex import lazy
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
 from perdure.store.scope import OWNERS, Audience, Scope
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, Dialect, dialect, marks, run
 from perdure.store.vocabulary import LONGEST, alike, fact_frequencies, may_be_misspelt, meant, rarest, stem, weight
 from perdure.text.normalise import match_query, match_terms
 
@@ -22,7 +22,6 @@ _CONFIDENCE = (
 )
 """`perdure.ranking.decay.confidence_at` in SQL."""
 _BEST_FIRST = f"ORDER BY {_CONFIDENCE} DESC, coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ?"
-BY_WORDS = "facts_fts JOIN facts ON facts.seq = facts_fts.rowid WHERE facts_fts MATCH ?"
 _NAME = lazy(r"[^\W_]+(?:'[^\W_]+)*")
 SLOT_WORDS = 3
 MAX_NAME_WORDS = 60
@@ -49,9 +48,9 @@ class View:
     approved_only: bool = False  # leave out what is pending review or was rejected
     everything: bool = False  # also what is forgotten or expired; for changing it, never for an answer
 
-    def sql(self) -> tuple[str, tuple[Any, ...]]:
+    def sql(self, dialect: Dialect) -> tuple[str, tuple[Any, ...]]:
         """Return the condition on `facts` that holds for what may be seen, and its values."""
-        scope, scope_values = self.audience.sql()
+        scope, scope_values = self.audience.sql(dialect)
         live, live_values = live_sql(self.now, as_of=self.as_of, include_superseded=self.include_superseded)
         condition, values = f"{scope} AND {live}", (*scope_values, *live_values)
         if self.everything:
@@ -63,7 +62,7 @@ class View:
             condition += " AND instr(',' || facts.tags || ',', ?) > 0" * len(wanted)
             values += tuple(f",{tag}," for tag in wanted)
         if self.channels is not None:
-            condition += f" AND facts.channel IN ({', '.join('?' * len(self.channels))})"
+            condition += f" AND facts.channel IN ({marks(self.channels)})"
             values += tuple(self.channels)
         if self.approved_only:
             condition += " AND facts.review_state = 'approved'"
@@ -92,7 +91,7 @@ class Lexical:
 def by_ids(connection: Connection, ids: Iterable[str], view: View) -> dict[str, Fact]:
     """Return those of the facts that may be seen."""
     wanted = list(ids)
-    found = _seen(connection, view, f"facts WHERE facts.id IN ({', '.join('?' * len(wanted))})", wanted)
+    found = _seen(connection, view, f"facts WHERE facts.id IN ({marks(wanted)})", wanted)
     return {fact.id: fact for fact in found}
 
 
@@ -103,21 +102,22 @@ def every(connection: Connection, view: View) -> list[Fact]:
 
 def said_at(connection: Connection, view: View, at: float, session: str | None) -> list[Fact]:
     """Return the facts that may be seen and were said at a time, epoch seconds, in a session."""
-    return _seen(connection, view, "facts WHERE facts.source_date = ? AND facts.provenance_session IS ?", (at, session))
+    source = "facts WHERE facts.source_date = ? AND facts.provenance_session IS NOT DISTINCT FROM ?"
+    return _seen(connection, view, source, (at, session))
 
 
 def _seen(
     connection: Connection, view: View, source: str, values: Sequence[Any], rest: str = "", last: Sequence[Any] = ()
 ) -> list[Fact]:
     """Return facts that may be seen, from tables under a condition, with the `rest` of the statement behind it."""
-    condition, seen = view.sql()
+    condition, seen = view.sql(dialect(connection))
     rows = run(connection, f"SELECT {SELECT} FROM {source} AND {condition} {rest}", (*values, *seen, *last))
     return [from_row(row) for row in rows]
 
 
 def ids(connection: Connection, view: View) -> set[str]:
     """Return the ids of all facts that may be seen."""
-    condition, values = view.sql()
+    condition, values = view.sql(dialect(connection))
     return {row[0] for row in run(connection, f"SELECT facts.id FROM facts WHERE {condition}", values)}
 
 
@@ -147,7 +147,7 @@ def lookup(
     `others` are further names of the entity.
     """
     slot_values = [folded_slot(name) for name in (entity, *others)]
-    slot = f"facts.entity_folded IN ({', '.join('?' * len(slot_values))})"
+    slot = f"facts.entity_folded IN ({marks(slot_values)})"
     if key is not None:
         slot += " AND facts.key_folded = ?"
         slot_values.append(folded_slot(key))
@@ -164,7 +164,8 @@ def named(connection: Connection, question: str, view: View, limit: int = 10) ->
     groups = {" ".join(words[at : at + size]) for at in range(len(words)) for size in sizes}
     own = {" ".join(words[at + 1 : at + 1 + size]) for at, word in enumerate(words) if word == "my" for size in sizes}
     source = (
-        "facts INDEXED BY facts_entity WHERE facts.entity_folded IN (SELECT value FROM json_each(?))"
+        f"facts {dialect(connection).by_index('facts_entity')}"
+        " WHERE facts.entity_folded IN (SELECT value FROM json_each(?))"
         " AND facts.key_folded IN (SELECT value FROM json_each(?))"
     )
     values = (json.dumps(sorted(groups | {"user"})), json.dumps(sorted(groups)))
@@ -176,7 +177,7 @@ def enumerated(connection: Connection, audience: Audience) -> Audience:
     """Return an audience that names what it reads, for an index that keeps its scopes apart."""
     if audience != OWNERS:
         return audience
-    condition, values = audience.sql()
+    condition, values = audience.sql(dialect(connection))
     rows = run(connection, f"SELECT DISTINCT scope, scope_target FROM facts WHERE {condition}", values)
     return Audience(frozenset(Scope(*row) for row in rows), audience.home)
 
@@ -190,7 +191,7 @@ def by_phrases(connection: Connection, phrases: Iterable[str], view: View, limit
     """Return facts that hold one of the phrases, each a few words in a row: the latest first."""
     # A phrase of FTS5 stands in double quotes; in these there are none.
     match = " OR ".join('"' + phrase.replace('"', " ") + '"' for phrase in phrases)
-    return _seen(connection, view, BY_WORDS, (match,), "ORDER BY facts.seq DESC LIMIT ?", (limit,))
+    return _seen(connection, view, *by_words(connection, match), "ORDER BY facts.seq DESC LIMIT ?", (limit,))
 
 
 def lexical(connection: Connection, query: str, view: View, limit: int) -> Lexical:
@@ -207,11 +208,12 @@ def lexical(connection: Connection, query: str, view: View, limit: int) -> Lexic
     searched = rarest({term: count for term, count in counts.items() if count})
     if not searched:
         return Lexical((), counts, meant)
-    condition, values = view.sql()
-    by_rank = f"FROM {BY_WORDS} AND {condition} ORDER BY facts_fts.rank LIMIT ?"
-    sql = f"SELECT {SELECT}, facts.seq, -facts_fts.rank {by_rank}"
-    rows = run(connection, sql, (match_query(searched), *values, limit))
-    found = {row[-2]: (from_row(row[:-2]), row[-1]) for row in rows}
+    condition, values = view.sql(dialect(connection))
+    source, match = by_words(connection, match_query(searched))
+    rank, ranked = dialect(connection).rank(connection, match_query(searched))
+    sql = f"SELECT {SELECT}, facts.seq, {rank} AS rank FROM {source} AND {condition} ORDER BY rank LIMIT ?"
+    rows = run(connection, sql, (*ranked, *match, *values, limit))
+    found = {row[-2]: (from_row(row[:-2]), -row[-1]) for row in rows}
     for term in searched:
         if term not in rows_of:
             rows_of[term] = _holding(connection, term, list(found))
@@ -256,15 +258,23 @@ def _counted(
 
 def _visible(connection: Connection, term: str, view: View) -> frozenset[int]:
     """Return up to `COMMON` rows that hold a term and may be seen."""
-    condition, values = view.sql()
+    condition, values = view.sql(dialect(connection))
     # One row of JSON: row by row, SQLite and Python would hand each other the interpreter's lock each time.
-    sql = f"SELECT json_group_array(seq) FROM (SELECT facts.seq FROM {BY_WORDS} AND {condition} LIMIT ?) AS held"
-    return frozenset(json.loads(run(connection, sql, (match_query([term]), *values, COMMON))[0][0]))
+    source, match = by_words(connection, match_query([term]))
+    sql = f"SELECT json_group_array(seq) FROM (SELECT facts.seq FROM {source} AND {condition} LIMIT ?) AS held"
+    return frozenset(json.loads(run(connection, sql, (*match, *values, COMMON))[0][0]))
 
 
 def _holding(connection: Connection, term: str, seqs: Collection[int]) -> frozenset[int]:
     """Return which of the rows hold a term."""
     # The plus: all rows of a rare term are read quicker than a few are looked up in its list.
     held = "SELECT CAST(value AS BIGINT) FROM json_each(?)"
-    sql = f"SELECT rowid FROM facts_fts WHERE facts_fts MATCH ? AND +rowid IN ({held})"
-    return frozenset(seq for (seq,) in run(connection, sql, (match_query([term]), json.dumps(list(seqs)))))
+    condition, match = dialect(connection).matching(match_query([term]))
+    sql = f"SELECT rowid FROM facts_fts WHERE {condition} AND +rowid IN ({held})"
+    return frozenset(seq for (seq,) in run(connection, sql, (*match, json.dumps(list(seqs)))))
+
+
+def by_words(connection: Connection, match: str) -> tuple[str, tuple[Any, ...]]:
+    """Return the facts whose words fit a query of FTS5, as tables under a condition, and its values."""
+    condition, values = dialect(connection).matching(match)
+    return f"facts_fts JOIN facts ON facts.seq = facts_fts.rowid WHERE {condition}", values

@@ -13,7 +13,11 @@ PATIENCE = 60.0
 
 def put(connection: Connection, entry: Entry, machine: str, now: float) -> None:
     """Keep a turn until it has been dealt with."""
-    run(connection, "INSERT OR IGNORE INTO inbox VALUES (?, ?, ?, ?)", (entry["id"], machine, now, json.dumps(entry)))
+    run(
+        connection,
+        "INSERT INTO inbox VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (entry["id"], machine, now, json.dumps(entry)),
+    )
 
 
 def waiting(connection: Connection, now: float) -> list[tuple[str, Entry]]:

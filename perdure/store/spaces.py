@@ -10,7 +10,7 @@ from typing import Any
 from perdure.errors import NotFoundError
 from perdure.store import outbox
 from perdure.store.seals import seal_vector
-from perdure.store.sql import Connection, Row, get_meta, put_meta, run
+from perdure.store.sql import Connection, Row, dialect, get_meta, put_meta, run
 
 ACTIVE = "active"
 """Its vectors answer queries. At most one space."""
@@ -106,8 +106,8 @@ def is_told(theirs: VectorSpace, space: VectorSpace) -> bool:
 
 def note(connection: Connection, space_id: str, name: str, values: Mapping[str, Any]) -> None:
     """Keep values with the description of a space, beside what it has by that name."""
-    sql = "UPDATE embeddings SET identity = json_patch(identity, json_object(?, json(?))) WHERE id = ?"
-    run(connection, sql, (name, json.dumps(dict(values)), space_id))
+    sql = "UPDATE embeddings SET identity = json_patch(identity, ?) WHERE id = ?"
+    run(connection, sql, (json.dumps({name: dict(values)}), space_id))
 
 
 def begin(connection: Connection, space: VectorSpace, now: float) -> bool:
@@ -202,15 +202,14 @@ def unembedded(
     sql = (
         "SELECT f.seq, f.id, f.text, f.entity, f.key FROM facts f WHERE f.seq > ? AND f.forgotten_at IS NULL"
         " AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.fact_id = f.id AND v.embedding_id = ?)"
-        f" AND f.id NOT IN ({', '.join('?' * len(skip))}) ORDER BY f.seq LIMIT ?"
+        " AND f.id NOT IN (SELECT value FROM json_each(?)) ORDER BY f.seq LIMIT ?"
     )
-    return [Unembedded(*row) for row in run(connection, sql, (after, space_id, *skip, limit))]
+    return [Unembedded(*row) for row in run(connection, sql, (after, space_id, json.dumps(list(skip)), limit))]
 
 
 def put(connection: Connection, space_id: str, fact_id: str, blob: bytes) -> None:
     """Keep a vector of a space that does not answer yet. Does nothing if the fact is gone."""
-    sql = "INSERT OR REPLACE INTO vectors SELECT id, ?, ? FROM facts WHERE id = ?"
-    run(connection, sql, (space_id, blob, fact_id))
+    dialect(connection).keep_vector(connection, fact_id, space_id, blob)
     seal_vector(connection, fact_id, space_id)
 
 
@@ -238,7 +237,7 @@ def problem(connection: Connection) -> str | None:
 def _one(connection: Connection, state: str) -> VectorSpace | None:
     sql = (
         f"SELECT {_COLUMNS} FROM embeddings e {_SINCE} WHERE e.state = ?"
-        " ORDER BY CAST(m.value AS REAL) DESC, e.rowid DESC LIMIT 1"
+        " ORDER BY CAST(m.value AS DOUBLE PRECISION) DESC, e.rowid DESC LIMIT 1"
     )
     rows = run(connection, sql, (state,))
     return _space(rows[0]) if rows else None
@@ -251,7 +250,7 @@ def _space(row: Row) -> VectorSpace:
 def _enter(connection: Connection, space: VectorSpace, state: str, now: float | None) -> None:
     sql = (
         "INSERT INTO embeddings (id, identity, dims, state) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (id) DO UPDATE SET identity = excluded.identity"
+        f" {dialect(connection).on_conflict('id')} DO UPDATE SET identity = excluded.identity"
     )
     run(connection, sql, (space.id, json.dumps(dict(space.description)), space.dims, state))
     if now is not None:

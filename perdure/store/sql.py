@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -40,12 +40,60 @@ class Connection(Protocol):
         """Return how many rows the last statement changed."""
 
 
+class Dialect:
+    """What each engine says in words of its own, here SQLite's. All other statements are in words of all engines."""
+
+    raw_ids = "SELECT CAST(id AS BLOB) FROM facts NOT INDEXED"
+    """Reads the ids of all facts as bytes, past every index: both may be damaged."""
+
+    def by_index(self, name: str) -> str:
+        """Return what stands behind the name of a table that is to be read by an index."""
+        return f"INDEXED BY {name}"
+
+    def on_conflict(self, *key: str) -> str:
+        """Return how an insertion begins to say what is done about a row that has the same key."""
+        return f"ON CONFLICT ({', '.join(key)})"
+
+    def in_scopes(self, table: str, count: int) -> str:
+        """Return the condition that a row is of one of so many scopes; the values are each one's kind and target."""
+        return f"({table}.scope, {table}.scope_target) IN (VALUES {', '.join(['(?, ?)'] * count)})"
+
+    def matching(self, match: str) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition on `facts_fts` that a query of FTS5 stands for, and its values."""
+        return "facts_fts MATCH ?", (match,)
+
+    def rank(self, connection: Connection, match: str) -> tuple[str, tuple[Any, ...]]:
+        """Return how well a row of `facts_fts` fits the query, lower is better, and the values in it."""
+        return "facts_fts.rank", ()
+
+    def keep_words(self, connection: Connection, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Keep the words of facts: the row of each, and its five texts as `fts_text` returns them."""
+        sql = "INSERT INTO facts_fts (rowid, text, entity, key, value, category) VALUES (?, ?, ?, ?, ?, ?)"
+        connection.executemany(sql, rows)
+
+    def keep_vector(self, connection: Connection, fact_id: str, space_id: str, blob: bytes) -> None:
+        """Give a fact its vector of a space, in the place of one that it has. Does nothing if the fact is gone."""
+        # Anew, in a row of its own: readers ask what is behind the last row that they know.
+        sql = "INSERT OR REPLACE INTO vectors SELECT id, ?, ? FROM facts WHERE id = ?"
+        run(connection, sql, (space_id, blob, fact_id))
+
+
+SQLITE = Dialect()
+
+
+def dialect(connection: Connection) -> Dialect:
+    """Return the words of the engine that a connection is to."""
+    found: Dialect = getattr(connection, "dialect", SQLITE)
+    return found
+
+
 class Backend(Protocol):
     """The database that holds the truth. Usable from any thread."""
 
     path: Path  # the file, or what stands for it in messages
     refusal: str | None  # why it can only be read; None: it can be written
     compares: bool  # whether it finds nearest vectors itself
+    dialect: Dialect  # what its engine says in words of its own
 
     @property
     def displaced(self) -> bool:
@@ -129,6 +177,19 @@ def run(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[Ro
     return list(connection.execute(sql, values))
 
 
+def put(connection: Connection, table: str, **values: Any) -> None:
+    """Insert a row, or give these values to the one that has the same key, which is the first of them."""
+    key, *others = values
+    changed = ", ".join(f"{name} = excluded.{name}" for name in others)
+    into = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks(values)})"
+    run(connection, f"{into} {dialect(connection).on_conflict(key)} DO UPDATE SET {changed}", tuple(values.values()))
+
+
+def marks(values: Sized) -> str:
+    """Return a question mark for each of some values; what is in a list of none is never there."""
+    return ", ".join("?" * len(values)) or "NULL"
+
+
 def newest(connection: Connection) -> int:
     """Return the number of the last change in the journal; 0 in an empty store."""
     return int(run(connection, "SELECT coalesce(max(seq), 0) FROM journal")[0][0])
@@ -145,7 +206,7 @@ def put_meta(connection: Connection, key: str, value: str | None) -> None:
     if value is None:
         run(connection, "DELETE FROM meta WHERE key = ?", (key,))
     else:
-        run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        put(connection, "meta", key=key, value=value)
 
 
 TURN = 2.0

@@ -26,7 +26,7 @@ from perdure.store.moved import refuse_moved, refuse_own
 from perdure.store.rollback_guard import Memo, holds_something, refuse_lost
 from perdure.store.seals import seal, store_key
 from perdure.store.spaces import VectorSpace as VectorSpace
-from perdure.store.sql import Backend, Connection, get_meta, put_meta, run
+from perdure.store.sql import Backend, Connection, get_meta, put, put_meta, run
 from perdure.store.transaction import Author, Transaction
 
 KEPT, OWN_KEPT = 90 * 86_400.0, 86_400.0
@@ -235,8 +235,8 @@ class Store:
         """Put an inbox entry aside that cannot be dealt with: kept and reported, never dropped."""
         with self.database.write() as connection:
             now = self.clock.now()
-            run(connection, "INSERT OR REPLACE INTO inbox_parked VALUES (?, ?, ?, ?)", (entry_id, now, error, entry))
-            run(connection, "INSERT OR IGNORE INTO inbox_done VALUES (?, ?)", (entry_id, now))
+            put(connection, "inbox_parked", entry_id=entry_id, at=now, error=error, entry=entry)
+            run(connection, "INSERT INTO inbox_done VALUES (?, ?) ON CONFLICT DO NOTHING", (entry_id, now))
 
     def prune_finished(self) -> None:
         """Drop the notes on inbox entries whose file is gone: they can never come back.
@@ -244,16 +244,18 @@ class Store:
         Where a store is shared, another machine may be about to take in what stood in the database: own notes stay
         for a while.
         """
-        files, mine = self.inbox.files(), f"{self._machine}*"
+        files, mine = self.inbox.files(), self._machine
         with self.database.write(durable=False) as connection:
             if self._machine:
                 # Before the notes by which it is known what has been dealt with.
                 shared_inbox.prune(connection)
                 # Another machine's file cannot be seen from here: what is old enough is taken to be gone.
                 old = self.clock.now() - KEPT
-                run(connection, "DELETE FROM inbox_done WHERE entry_id NOT GLOB ? AND at < ?", (mine, old))
+                run(connection, "DELETE FROM inbox_done WHERE instr(entry_id, ?) <> 1 AND at < ?", (mine, old))
             until = self.clock.now() - OWN_KEPT if self._machine else float("inf")
-            done = run(connection, "SELECT entry_id FROM inbox_done WHERE entry_id GLOB ? AND at < ?", (mine, until))
+            done = run(
+                connection, "SELECT entry_id FROM inbox_done WHERE instr(entry_id, ?) = 1 AND at < ?", (mine, until)
+            )
             gone = [row for row in done if row[0].partition(":")[0] not in files]
             connection.executemany("DELETE FROM inbox_done WHERE entry_id = ?", gone)
 

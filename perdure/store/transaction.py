@@ -16,7 +16,7 @@ from perdure.store import forgotten, outbox
 from perdure.store.fact import COLUMNS, SELECT, USUAL, Fact, Summaries, folded_slot, from_row, to_column, to_row
 from perdure.store.safe import safe, safe_fact, safe_values
 from perdure.store.seals import is_purged, seal_fact, store_key
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, dialect, put, run
 from perdure.text.normalise import fingerprint, fts_text
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ _INSERT = (
     f"INSERT INTO facts ({', '.join(COLUMNS)}, entity_folded, key_folded)"
     f" VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
 )
-INDEX = "INSERT INTO facts_fts (rowid, text, entity, key, value, category) VALUES (?, ?, ?, ?, ?, ?)"
-"""Keeps the words of a fact: its row, and its texts as `fts_text` returns them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,12 +220,12 @@ class Transaction:
 
     def finish_entry(self, entry_id: str) -> None:
         """Note that an inbox entry has been dealt with, so that it is never dealt with twice."""
-        run(self.connection, "INSERT OR IGNORE INTO inbox_done VALUES (?, ?)", (entry_id, self.now))
+        run(self.connection, "INSERT INTO inbox_done VALUES (?, ?) ON CONFLICT DO NOTHING", (entry_id, self.now))
         fail_point("entry.finished")
 
     def move_cursor(self, session: str, tail: str) -> None:
         """Remember up to which message a session has been read."""
-        run(self.connection, "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (session, tail, self.now))
+        put(self.connection, "cursors", session=session, tail=tail, at=self.now)
 
     def _completed(self, fact: Fact) -> Fact:
         fact = safe_fact(fact).fact
@@ -254,11 +252,10 @@ class Transaction:
 
     def _index(self, row: int, fact: Fact) -> None:
         texts = (fact.text, fact.entity, fact.key, fact.value, fact.category)
-        run(self.connection, INDEX, (row, *(fts_text(text or "") for text in texts)))
+        dialect(self.connection).keep_words(self.connection, [(row, *(fts_text(text or "") for text in texts))])
 
     def _put_vector(self, fact_id: str, vector: StoredVector) -> None:
-        values = (fact_id, vector.embedding_id, vector.blob)
-        run(self.connection, "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", values)
+        dialect(self.connection).keep_vector(self.connection, fact_id, vector.embedding_id, vector.blob)
         run(self.connection, "UPDATE facts SET embedding_model = ? WHERE id = ?", (vector.embedding_id, fact_id))
 
     def queue(self, fact_id: str) -> None:

@@ -12,7 +12,7 @@ from perdure.store.fact import split_tags, to_column
 from perdure.store.lifecycle import revived
 from perdure.store.links import between, link, unlink
 from perdure.store.scope import ALL_SCOPES, OWNER, Audience, Scope
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, dialect, run
 from perdure.store.transaction import Transaction
 
 _NOT_UNDONE = ("embed", "purge", "prune", "use")
@@ -56,19 +56,19 @@ def batches(
 
     `begins` is the beginning of their names. `everything` counts also what was nobody's doing, such as an expiry.
     """
-    condition, values = audience.sql()
+    condition, values = audience.sql(dialect(connection))
     marks = ", ".join("?" * len(_NOT_UNDONE))
     sql = (
-        "SELECT j.batch FROM journal j CROSS JOIN facts ON facts.id = j.fact_id"
-        f" WHERE {condition} AND j.action NOT IN ({marks}) AND j.action <> 'undo'"
+        "SELECT j.batch FROM journal j CROSS JOIN facts"
+        f" WHERE facts.id = j.fact_id AND {condition} AND j.action NOT IN ({marks}) AND j.action <> 'undo'"
         f" AND (? = 1 OR j.action NOT IN {_BY_BATCH})"
         # Taking back a link writes a row of its own kind, which must not make the undo look like a change.
         " AND NOT EXISTS (SELECT 1 FROM journal d WHERE d.batch = j.batch AND d.action = 'undo')"
         " AND (? IS NULL OR j.session = ?) AND (? IS NULL OR j.host = ?)"
         f"{' AND j.batch >= ? AND j.batch < ?' if begins else ''}"
         # From the change to its memory: the other way round every memory is looked at for every change.
-        f" AND NOT EXISTS (SELECT 1 FROM journal u CROSS JOIN facts ON facts.id = u.fact_id WHERE {condition}"
-        " AND u.action = 'undo' AND json_extract(u.detail, '$.undoes') = j.batch)"
+        f" AND NOT EXISTS (SELECT 1 FROM journal u CROSS JOIN facts WHERE facts.id = u.fact_id"
+        f" AND {condition} AND u.action = 'undo' AND json_extract(u.detail, '$.undoes') = j.batch)"
         " ORDER BY j.seq DESC"
     )
     names = (begins, f"{begins}\U0010ffff") if begins else ()
@@ -94,10 +94,10 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
             break
     else:
         raise NotFoundError(f"there is no change {batch[:12]} to undo; it may have been undone already")
-    condition, values = audience.sql()
+    condition, values = audience.sql(dialect(tx.connection))
     sql = (
-        "SELECT j.action, j.fact_id, j.other_id, j.detail FROM journal j CROSS JOIN facts ON facts.id = j.fact_id"
-        f" WHERE j.batch = ? AND {condition} ORDER BY j.seq DESC"
+        "SELECT j.action, j.fact_id, j.other_id, j.detail FROM journal j CROSS JOIN facts"
+        f" WHERE j.batch = ? AND facts.id = j.fact_id AND {condition} ORDER BY j.seq DESC"
     )
     rows = run(tx.connection, sql, (batch, *values))
     done: dict[str, None] = {}

@@ -78,6 +78,6 @@ def test_what_a_killed_process_left_is_removed_by_the_next(memory: Memory, tmp_p
     code = [sys.executable, "-c", KILLED, str(tmp_path / "home")]
     assert subprocess.run(code, env=os.environ, timeout=60).returncode == 9
     with memory._engine.store.database.read() as connection:
-        assert run(connection, "SELECT count(*) FROM facts WHERE scope_target GLOB ?", (f"{PREFIX}*",)) == [(1,)]
+        assert run(connection, "SELECT count(*) FROM facts WHERE instr(scope_target, ?) = 1", (PREFIX,)) == [(1,)]
     assert memory.admin.run_job("canary") == "captured, recalled and removed"
     assert traces(tmp_path / "home") == before

@@ -21,7 +21,7 @@ from perdure.postgres.lease import Lease
 from perdure.store import conversation_lines as said
 from perdure.store import shared_inbox
 from perdure.store.moved import MOVED
-from perdure.store.sql import run
+from perdure.store.sql import put_meta, run
 from perdure.store.store import Server as Shared
 from perdure.store.store import Store
 from tests.postgres.server import Server
@@ -192,10 +192,10 @@ def test_who_led_before_writes_nothing_more(databases: list[PostgresDatabase]) -
     assert one.take()
     with one.fenced():
         with databases[0].write() as connection:
-            run(connection, "INSERT OR REPLACE INTO meta VALUES ('mine', 'one')")
+            put_meta(connection, "mine", "one")
         assert Context().run(other.take)
         with pytest.raises(StoreBusyError, match="another process"), databases[0].write() as connection:
-            run(connection, "INSERT OR REPLACE INTO meta VALUES ('mine', 'two')")
+            put_meta(connection, "mine", "two")
         with pytest.raises(StoreBusyError):
             one.take()
     with databases[1].read() as connection:
@@ -207,10 +207,10 @@ def test_who_works_for_the_one_that_leads_is_refused_with_it(databases: list[Pos
     assert leading.take()
     with worker.fenced():
         with databases[0].write() as connection:
-            run(connection, "INSERT OR REPLACE INTO meta VALUES ('mine', 'one')")
+            put_meta(connection, "mine", "one")
         assert Context().run(other.take)
         with pytest.raises(StoreBusyError, match="another process"), databases[0].write() as connection:
-            run(connection, "INSERT OR REPLACE INTO meta VALUES ('mine', 'two')")
+            put_meta(connection, "mine", "two")
     assert not leading.take()
     with pytest.raises(StoreBusyError, match="another process"), leading.fenced():
         pass

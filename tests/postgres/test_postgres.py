@@ -21,7 +21,7 @@ from perdure.postgres import migrate
 from perdure.postgres.database import PostgresDatabase
 from perdure.postgres.migrate import MIGRATION
 from perdure.store.search import COMMON
-from perdure.store.sql import run
+from perdure.store.sql import put_meta, run
 from tests.postgres.server import Server, running
 from tests.waiting import until
 
@@ -94,7 +94,7 @@ def test_a_tenant_of_any_name_sees_its_own_alone(
     database = PostgresDatabase(server.url, name, folder)
     try:
         with database.write() as connection:
-            run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", ("mine", name))
+            put_meta(connection, "mine", name)
         with database.read() as connection:
             assert run(connection, "SELECT value FROM meta WHERE key = 'mine'") == [(name,)]
             assert len(run(connection, "SELECT DISTINCT tenant FROM meta")) == 1

@@ -93,7 +93,7 @@ def test_the_model_is_asked_once_and_the_answer_outlives_a_restart(ask: Ask, des
     assert receipt.expansion.state == "known"
     assert (first.asked, second.asked) == ([QUERY], [])
     with desk.store.database.read() as connection:
-        kept = run(connection, "SELECT key FROM meta WHERE key GLOB 'expansion:*'")
+        kept = run(connection, "SELECT key FROM meta WHERE key LIKE 'expansion:%'")
     assert len(kept) == 1
     assert "automobile" not in kept[0][0]
 
@@ -169,7 +169,7 @@ def test_the_memory_of_wordings_is_bounded_and_redacted(desk: Desk) -> None:
     with desk.store.database.write() as connection:
         for number in range(llm.MAX_ENTRIES + 10):
             llm.put_wordings(connection, f"{number:04}", float(number), [f"{number} {secret}"])
-        kept = run(connection, "SELECT key, value FROM meta WHERE key GLOB 'expansion:*' ORDER BY key")
+        kept = run(connection, "SELECT key, value FROM meta WHERE key LIKE 'expansion:%' ORDER BY key")
         assert len(kept) == llm.MAX_ENTRIES
         assert kept[0][0] == "expansion:0010"
         assert not any(secret in value for _, value in kept)

@@ -16,7 +16,7 @@ from perdure.api.tools import call_tool
 from perdure.hooks.types import Channel, TurnContext
 from perdure.maintenance.scrub import META
 from perdure.store.fact import Fact
-from perdure.store.sql import run
+from perdure.store.sql import put_meta, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import fts_text
@@ -136,7 +136,7 @@ def test_what_an_older_redactor_let_through_in_a_slot_goes_at_the_next_start(
         fact = tx.add(Fact(TEXT, channel=Channel.USER, entity="router", key="place"))
         values = (TEXT, SECRET, json.dumps(DEEP), fact.id)
         run(tx.connection, "UPDATE facts SET text = ?, key = 'password', value = ?, metadata = ? WHERE id = ?", values)
-        run(tx.connection, "INSERT OR REPLACE INTO meta VALUES (?, '2')", (META,))
+        put_meta(tx.connection, META, "2")
     store.close()
     assert SECRET.encode() in bytes_of(home)
     memory = open_memory()
