@@ -25,7 +25,7 @@ from perdure.hooks.types import Messages, PromptSection
 from perdure.recall.aliases import Speller
 from perdure.recall.query import Query
 from perdure.store.listing import Progress
-from perdure.store.sql import SQLITE, run
+from perdure.store.sql import run
 from perdure.text.timestamps import day_of
 
 MEMORY_MD = "MEMORY.md"
@@ -243,8 +243,9 @@ class Files(Facade):
         space = self._engine.store.space()
         indexed = without_vector = chunks = 0
         if generation is not None:
-            scope, values = self._audience.sql(SQLITE, "files")
-            inner, _ = self._audience.sql(SQLITE, "chunks")
+            in_scopes = generation.database.dialect.in_scopes
+            scope, values = self._audience.sql(in_scopes, "files")
+            inner, _ = self._audience.sql(in_scopes, "chunks")
             sql = (
                 f"SELECT (SELECT count(*) FROM files WHERE {scope}), count(*), count(*) FILTER (WHERE NOT EXISTS"
                 " (SELECT 1 FROM embedding_cache e WHERE e.space = ? AND e.hash = chunks.hash))"

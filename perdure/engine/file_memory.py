@@ -38,7 +38,7 @@ from perdure.recent import Recent
 from perdure.store.forgotten import Forgotten
 from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import Audience, Scope
-from perdure.store.sql import SQLITE, run
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.timestamps import day_of, zone_of
 
@@ -152,7 +152,7 @@ class FileMemory:
         live = self.index.generations.live()
         if not places or live is None:
             return {}
-        scope, values = audience.sql(SQLITE, "c")
+        scope, values = audience.sql(live.database.dialect.in_scopes, "c")
         sql = (
             "SELECT f.path, c.start_line, c.end_line, c.speaker, c.text FROM chunks c JOIN files f ON f.id = c.file_id"
             f" WHERE {scope} AND f.path IN (SELECT value FROM json_each(?))"

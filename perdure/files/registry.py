@@ -17,7 +17,9 @@ _LOG = "log"
 
 def roots(store: Store, log: TranscriptLog, audience: Audience | None = None) -> list[Root]:
     """Return the roots of a store that an audience may read; without one those of every scope."""
-    readable, values = ("true", ()) if audience is None else audience.sql(store.database.dialect, "file_roots")
+    readable, values = (
+        ("true", ()) if audience is None else audience.sql(store.database.dialect.in_scopes, "file_roots")
+    )
     sql = (
         f"SELECT scope, scope_target, kind, path, pattern FROM file_roots WHERE {readable}"
         " ORDER BY scope, scope_target, kind, path"

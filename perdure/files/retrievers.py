@@ -19,7 +19,7 @@ from perdure.index.vector_index import SPARE, RoundedMatrix, dots, highest
 from perdure.ranking.calibration import Scale
 from perdure.ranking.passages import KEYWORD, VECTOR, Passage, keyword_score, vector_score
 from perdure.store.scope import Audience, Scope
-from perdure.store.sql import SQLITE, Connection, Row, run
+from perdure.store.sql import Connection, Row, marks, run
 from perdure.store.vocabulary import document_frequency, rarest, weight
 from perdure.text.normalise import match_query, match_terms
 
@@ -246,9 +246,8 @@ class Reader:
 
     def sql(self) -> tuple[str, tuple[str, ...]]:
         """Return the condition on the chunks `c` that may be seen, and its values."""
-        scope, values = self.audience.sql(SQLITE, "c")
-        marks = ", ".join("?" * len(self.sources))
-        return f"{scope} AND c.source IN ({marks})", (*values, *self.sources)
+        scope, values = self.audience.sql(self.generation.database.dialect.in_scopes, "c")
+        return f"{scope} AND c.source IN ({marks(self.sources)})", (*values, *self.sources)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from perdure.recent import Recent
 from perdure.regex import lazy
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_words
-from perdure.store.sql import Backend, Connection, dialect, newest, run
+from perdure.store.sql import Backend, Connection, dialect, marks, newest, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.normalise import fold, fts_text, match_query
 from perdure.text.scripts import DENSE_CLASS
@@ -40,7 +40,6 @@ WORD = lazy(rf"[{DENSE_CLASS}]|[^\W{DENSE_CLASS}]+[+#]*")
 """A word of a name, or of a text in which names are looked for."""
 _USER = "user"
 _KEYED = f"key : ({match_query(fts_text(key) for key in sorted(NAMING))})"
-_MARKS = ", ".join("?" * len(NAMING))
 
 Words = tuple[str, ...]
 
@@ -116,7 +115,7 @@ def naming(connection: Connection, audience: Audience, now: float) -> list[Alias
     source, match = by_words(connection, _KEYED)
     sql = (
         f"SELECT facts.id, facts.entity, facts.value, facts.expires_at FROM {source}"
-        f" AND replace(facts.key_folded, '_', ' ') IN ({_MARKS}) AND facts.entity_folded <> ?"
+        f" AND replace(facts.key_folded, '_', ' ') IN ({marks(NAMING)}) AND facts.entity_folded <> ?"
         f" AND facts.value IS NOT NULL AND {condition} ORDER BY facts.seq DESC LIMIT ?"
     )
     return [Alias(*row) for row in run(connection, sql, (*match, *sorted(NAMING), _USER, *values, MOST))]

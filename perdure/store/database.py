@@ -25,7 +25,7 @@ from perdure.errors import (
 from perdure.failpoints import fail_point
 from perdure.store.access import lockless, reader, unreadable
 from perdure.store.folder import private_file
-from perdure.store.sql import SQLITE, Backend, run
+from perdure.store.sql import Backend, Dialect, run
 
 BUSY_MS = 10_000
 PAGE_BYTES = 8192
@@ -50,7 +50,7 @@ class Database(Backend):
     """Connections to one SQLite file in WAL mode. Usable from any thread."""
 
     shared = compares = False
-    dialect = SQLITE
+    dialect = Dialect()
 
     def __init__(
         self,

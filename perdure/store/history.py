@@ -41,11 +41,11 @@ def changes(
 
     A `limit` of -1 is none. `of` names the facts that count; None: all.
     """
-    condition, values = audience.sql(dialect(connection))
+    condition, values = audience.sql(dialect(connection).in_scopes)
     if of is not None:
         condition += " AND j.fact_id IN (SELECT value FROM json_each(?))"
         values += (json.dumps(list(of)),)
-    others, other_values = audience.sql(dialect(connection), "o")
+    others, other_values = audience.sql(dialect(connection).in_scopes, "o")
     columns = "j.seq, j.at, j.action, o.id, j.channel, j.host, j.session"
     sql = (
         f"SELECT {SELECT}, {columns} FROM journal j CROSS JOIN facts"
@@ -108,8 +108,8 @@ class Replacement:
 def replacements(connection: Connection, audience: Audience, since: float | None, limit: int) -> list[Replacement]:
     """Return what was replaced or withdrawn and is so still, the latest first."""
     check_page(limit)
-    readable, values = audience.sql(dialect(connection))
-    others, other_values = audience.sql(dialect(connection), "n")
+    readable, values = audience.sql(dialect(connection).in_scopes)
+    others, other_values = audience.sql(dialect(connection).in_scopes, "n")
     new = SELECT.replace("facts.", "n.")
     sql = (
         f"SELECT j.at, j.detail, j.channel, j.host, j.session, j.batch, {SELECT}, {new}"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from perdure.errors import ScopeError
-from perdure.store.sql import Dialect
 
 KINDS = ("global", "user", "agent", "session", "project", "custom")
 SHARED = ("project", "custom")
@@ -138,6 +137,10 @@ def _shared(text: str) -> Scope:
     return scope
 
 
+_InScopes = Callable[[str, int], str]
+"""`Dialect.in_scopes` of the engine that is asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Audience:
     """Who is asking: the scopes that may be read, and the one that new memories go to."""
@@ -210,10 +213,10 @@ class Audience:
             raise ScopeError(f"scope {scope} may not be written by this caller; own scope: {self.home}")
         return scope
 
-    def sql(self, dialect: Dialect, table: str = "facts") -> tuple[str, tuple[str, ...]]:
+    def sql(self, in_scopes: _InScopes, table: str = "facts") -> tuple[str, tuple[str, ...]]:
         """Return an SQL condition on `table`'s scope columns that holds just for readable rows, and its values."""
         ordered = sorted(self.scopes)
-        return dialect.in_scopes(table, len(ordered)), tuple(part for scope in ordered for part in scope)
+        return in_scopes(table, len(ordered)), tuple(part for scope in ordered for part in scope)
 
     def asker(self) -> tuple[str, tuple[str, ...]]:
         """Return an SQL condition that holds for the receipts of what this audience has asked, and its values."""
@@ -235,7 +238,7 @@ class _Owners(Audience):
         """Return whether it may be read."""
         return self.may_read(scope)
 
-    def sql(self, dialect: Dialect, table: str = "facts") -> tuple[str, tuple[str, ...]]:
+    def sql(self, in_scopes: _InScopes, table: str = "facts") -> tuple[str, tuple[str, ...]]:
         """Return the condition that `may_read` is."""
         user = f"instr({table}.scope_target, ' user:')"
         return (
@@ -259,7 +262,7 @@ OWNERS = _Owners(frozenset({GLOBAL, Scope("user", OWNER)}), Scope("user", OWNER)
 class _Everybody(Audience):
     """Whoever has anything in a folder."""
 
-    def sql(self, dialect: Dialect, table: str = "facts") -> tuple[str, tuple[str, ...]]:
+    def sql(self, in_scopes: _InScopes, table: str = "facts") -> tuple[str, tuple[str, ...]]:
         """Return a condition that always holds."""
         return "TRUE", ()
 

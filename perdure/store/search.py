@@ -50,7 +50,7 @@ class View:
 
     def sql(self, dialect: Dialect) -> tuple[str, tuple[Any, ...]]:
         """Return the condition on `facts` that holds for what may be seen, and its values."""
-        scope, scope_values = self.audience.sql(dialect)
+        scope, scope_values = self.audience.sql(dialect.in_scopes)
         live, live_values = live_sql(self.now, as_of=self.as_of, include_superseded=self.include_superseded)
         condition, values = f"{scope} AND {live}", (*scope_values, *live_values)
         if self.everything:
@@ -177,7 +177,7 @@ def enumerated(connection: Connection, audience: Audience) -> Audience:
     """Return an audience that names what it reads, for an index that keeps its scopes apart."""
     if audience != OWNERS:
         return audience
-    condition, values = audience.sql(dialect(connection))
+    condition, values = audience.sql(dialect(connection).in_scopes)
     rows = run(connection, f"SELECT DISTINCT scope, scope_target FROM facts WHERE {condition}", values)
     return Audience(frozenset(Scope(*row) for row in rows), audience.home)
 

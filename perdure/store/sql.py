@@ -78,12 +78,12 @@ class Dialect:
         run(connection, sql, (space_id, blob, fact_id))
 
 
-SQLITE = Dialect()
+_SQLITE = Dialect()
 
 
 def dialect(connection: Connection) -> Dialect:
     """Return the words of the engine that a connection is to."""
-    found: Dialect = getattr(connection, "dialect", SQLITE)
+    found: Dialect = getattr(connection, "dialect", _SQLITE)
     return found
 
 

@@ -12,7 +12,7 @@ from perdure.store.fact import split_tags, to_column
 from perdure.store.lifecycle import revived
 from perdure.store.links import between, link, unlink
 from perdure.store.scope import ALL_SCOPES, OWNER, Audience, Scope
-from perdure.store.sql import Connection, dialect, run
+from perdure.store.sql import Connection, dialect, marks, run
 from perdure.store.transaction import Transaction
 
 _NOT_UNDONE = ("embed", "purge", "prune", "use")
@@ -56,11 +56,10 @@ def batches(
 
     `begins` is the beginning of their names. `everything` counts also what was nobody's doing, such as an expiry.
     """
-    condition, values = audience.sql(dialect(connection))
-    marks = ", ".join("?" * len(_NOT_UNDONE))
+    condition, values = audience.sql(dialect(connection).in_scopes)
     sql = (
         "SELECT j.batch FROM journal j CROSS JOIN facts"
-        f" WHERE facts.id = j.fact_id AND {condition} AND j.action NOT IN ({marks}) AND j.action <> 'undo'"
+        f" WHERE facts.id = j.fact_id AND {condition} AND j.action NOT IN ({marks(_NOT_UNDONE)}) AND j.action <> 'undo'"
         f" AND (? = 1 OR j.action NOT IN {_BY_BATCH})"
         # Taking back a link writes a row of its own kind, which must not make the undo look like a change.
         " AND NOT EXISTS (SELECT 1 FROM journal d WHERE d.batch = j.batch AND d.action = 'undo')"
@@ -94,7 +93,7 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
             break
     else:
         raise NotFoundError(f"there is no change {batch[:12]} to undo; it may have been undone already")
-    condition, values = audience.sql(dialect(tx.connection))
+    condition, values = audience.sql(dialect(tx.connection).in_scopes)
     sql = (
         "SELECT j.action, j.fact_id, j.other_id, j.detail FROM journal j CROSS JOIN facts"
         f" WHERE j.batch = ? AND facts.id = j.fact_id AND {condition} ORDER BY j.seq DESC"

@@ -288,7 +288,7 @@ def test_the_owner_s_own_tools_read_what_names_no_other_user(tmp_path: Path) -> 
     with store.write(Author(Channel.LIBRARY)) as tx:
         for scope in map(Scope.parse, (*owners, *others)):
             tx.add(Fact(f"It is of {scope}.", scope=scope.kind, scope_target=scope.target))
-        condition, values = OWNERS.sql(dialect(tx.connection))
+        condition, values = OWNERS.sql(dialect(tx.connection).in_scopes)
         rows = run(tx.connection, f"SELECT scope, scope_target FROM facts WHERE {condition}", values)
         assert {str(Scope(*row)) for row in rows} == set(owners)
         assert {str(each) for each in enumerated(tx.connection, OWNERS).scopes} == set(owners)
