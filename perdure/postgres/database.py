@@ -77,7 +77,7 @@ class PostgresDatabase(Backend):
         self._writing, self._room = threading.Lock(), threading.BoundedSemaphore(CONNECTIONS)
         self._pool = ConnectionPool(
             url, connection_class=Impatient, min_size=1, max_size=CONNECTIONS, timeout=REACH, open=False,
-            reconnect_timeout=RECONNECTS, kwargs=options(url)
+            reconnect_timeout=RECONNECTS, kwargs={**options(url), "autocommit": True}
         )  # fmt: skip
         self.compares = migrate(direct or url)
         self.dialect = PostgresDialect(compares=self.compares)
@@ -135,7 +135,7 @@ class PostgresDatabase(Backend):
     @contextmanager
     def read(self, *, deadline: float | None = None) -> Iterator[PostgresConnection]:
         """Lend a connection that sees one state, for the block; see `Database.read`."""
-        first = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        first = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         if deadline is not None:
             first += f"; SET LOCAL statement_timeout = {max(1, int((deadline - time.monotonic()) * 1000))}"
         with self._taken(deadline, first) as (_, connection):
@@ -210,13 +210,7 @@ class PostgresDatabase(Backend):
         """Run what runs in no transaction."""
         with in_our_terms(), self._reached(), self._lent(REACH) as raw:
             raw.deadline = None
-            raw.commit()
-            raw.autocommit = True
-            try:
-                raw.execute(sql)
-            finally:
-                if not raw.closed:
-                    raw.autocommit = False
+            raw.execute(sql)
 
     def lead(self) -> bool:
         """Return whether this process looks after the tenant; see `Backend.lead`."""
@@ -257,7 +251,7 @@ class PostgresDatabase(Backend):
 
     @contextmanager
     def _taken(
-        self, deadline: float | None = None, first: str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+        self, deadline: float | None = None, first: str = "BEGIN ISOLATION LEVEL READ COMMITTED"
     ) -> Iterator[tuple[Impatient, PostgresConnection]]:
         """Take a connection into a transaction of the tenant: here alone it is named."""
         self._see_open()
