@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from perdure.errors import InputError, StoreBusyError, StoreClosedError, StoreError, StoreUnavailableError
@@ -75,6 +76,7 @@ class PostgresDatabase(Backend):
         self._wrapped: WeakKeyDictionary[Any, PostgresConnection] = WeakKeyDictionary()
         # Threads that wait for the writers' lock would else hold all connections, and nobody could read.
         self._writing, self._room = threading.Lock(), threading.BoundedSemaphore(CONNECTIONS)
+        self._reading = threading.local()
         self._pool = ConnectionPool(
             url, connection_class=Impatient, min_size=1, max_size=CONNECTIONS, timeout=REACH, open=False,
             reconnect_timeout=RECONNECTS, kwargs={**options(url), "autocommit": True}
@@ -135,11 +137,31 @@ class PostgresDatabase(Backend):
     @contextmanager
     def read(self, *, deadline: float | None = None) -> Iterator[PostgresConnection]:
         """Lend a connection that sees one state, for the block; see `Database.read`."""
+        raw, connection = getattr(self._reading, "taken", (None, None))
+        # One on which a statement was broken off runs no other.
+        if raw is not None and connection is not None and raw.info.transaction_status == TransactionStatus.INTRANS:
+            with in_our_terms(), self._reached(deadline):
+                yield connection
+            return
+        with self._snapshot(deadline) as (_, connection):
+            yield connection
+
+    @contextmanager
+    def reading(self, *, deadline: float | None = None) -> Iterator[None]:
+        """See `Backend.reading`; what is read in the block keeps to this deadline."""
+        with self._snapshot(deadline) as taken:
+            self._reading.taken = taken
+            try:
+                yield
+            finally:
+                del self._reading.taken
+
+    def _snapshot(self, deadline: float | None) -> AbstractContextManager[tuple[Impatient, PostgresConnection]]:
+        """Take a connection into a transaction that sees one state."""
         first = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         if deadline is not None:
             first += f"; SET LOCAL statement_timeout = {max(1, int((deadline - time.monotonic()) * 1000))}"
-        with self._taken(deadline, first) as (_, connection):
-            yield connection
+        return self._taken(deadline, first)
 
     def tidy(self, pause: Callable[[], None]) -> str:
         """Have the server look at its statistics; what was deleted its own housekeeping clears away."""
