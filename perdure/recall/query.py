@@ -30,6 +30,7 @@ _LOG = listed("recall", "words", "log")
 _SIGNS = lazy(r"[{}\[\]()<>=;|_/\\$#*:]|\d")
 _SENTENCE = listed("recall", "words", "sentence")
 _CLAUSE = listed("recall", "words", "clause")
+_QUESTIONS = listed("recall", "words", "questions")
 
 
 def parts(text: str) -> list[str]:
@@ -38,7 +39,8 @@ def parts(text: str) -> list[str]:
         return []
     typed, pasted = _apart(text)
     if not pasted and size(typed) <= SHORT:
-        return [" ".join(typed.split())]
+        # Two questions in a sentence are two things that are asked for.
+        return [" ".join(each.split()) for each in _QUESTIONS.split(typed)]
     asked = [piece for sentence in _SENTENCE.split(typed) for piece in _clauses(sentence or "") if piece.strip()]
     room = max(1, MOST_PARTS - len(pasted)) if asked else MOST_PARTS
     found = _merged(asked, room) + _merged(pasted, MOST_PARTS - min(len(asked), room))
