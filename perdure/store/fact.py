@@ -109,7 +109,7 @@ def to_column(name: str, value: Any) -> Any:
     if name == "tags":
         return join_tags(value)
     if name == "metadata":
-        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+        return json.dumps(value, ensure_ascii=False)
     return int(value) if name in _BOOLEANS else value
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from perdure.errors import InputError, NotFoundError
-from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql, split_tags
+from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql, split_tags, to_column
 from perdure.store.scope import BOUND, EVERYONE, OWNER, Audience, Scope
 from perdure.store.search import View, by_prefix
 from perdure.store.sql import Connection, run
@@ -62,6 +62,8 @@ class Filter:
     review_state: str | None = None  # approved, pending or rejected
     ends: bool | None = None  # whether it fades and ends one day, or has ended
     channel: str | None = None  # came in this way; see `perdure.hooks.types.Channel`
+    within: str | None = None  # about this entity, or one whose name goes on behind a full stop
+    marks: tuple[tuple[str, Any], ...] = ()  # names and plain values of metadata, each alone or in a list
 
     @property
     def hint(self) -> str:
@@ -88,11 +90,15 @@ class Filter:
             ("facts.review_state = ?", _cleaned(self.review_state)),
             ("(facts.expires_at IS NOT NULL) = ?", None if self.ends is None else int(self.ends)),
             ("facts.channel = ?", self.channel),
+            ("instr(facts.entity || '.', ?) = 1", None if self.within is None else f"{self.within}."),
         ]
         used = [(condition, value) for condition, value in wanted if value is not None]
         # As a literal, by which SQLite sees that the index of what waits will do.
         waits = ["facts.review_state = 'pending'"] if self.review_state == "pending" else []
-        return " AND ".join(waits + [condition for condition, _ in used]) or "TRUE", tuple(value for _, value in used)
+        marked = [_marked(name, value) for name, value in self.marks]
+        conditions = waits + [condition for condition, _ in (*used, *marked)]
+        values = (*(value for _, value in used), *(each for _, some in marked for each in some))
+        return " AND ".join(conditions) or "TRUE", values
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +225,17 @@ def unnamed_counts(connection: Connection, now: float) -> dict[str, int]:
     if all(scope.user in (None, OWNER, EVERYONE) for scope in known.values()):
         return {}
     return {name: count for name, count in counts.items() if known[name].kind in BOUND and known[name].user is None}
+
+
+def _marked(name: str, value: Any) -> tuple[str, tuple[str, ...]]:
+    """Return a condition that holds where metadata has a value, alone or in a list, and its values.
+
+    It is SQL that SQLite and PostgreSQL share: metadata is written in one form, in whose strings no quote stands bare.
+    """
+    plain = "replace(replace(facts.metadata, '}', ','), ']', ',')"
+    named, told = (to_column("metadata", each).replace("}", ",").replace("]", ",") for each in (name, value))
+    condition = f"(instr({plain}, ?) > 0 OR instr(facts.metadata, ?) > 0 AND instr({plain}, ?) > 0)"
+    return condition, (f"{named}: {told},", f"{named}: [", f"{told},")
 
 
 def _cleaned(text: str | None) -> str | None:
