@@ -52,6 +52,11 @@ class Hit:
     coverage: float
     marks: tuple[str, ...]
 
+    @property
+    def id(self) -> str:
+        """The memory's id."""
+        return self.fact.id
+
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
@@ -90,6 +95,8 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
     if not asked.text:
         raise InputError("the query is empty; name what to look for, or use a list")
     narrow = Chosen(view.audience, view.now, view.as_of, view.include_superseded, view.tag, chosen=chosen)
+    # What does not fit is refused here, and not in a leg's thread.
+    narrow.sql()
     asked = replace(asked, kind=asked.kind or kind_named(query))
     asked = spelled(asked, Names.of(engine.store.database.query(naming, view.audience, view.now)))
     leg = engine.model.leg()
@@ -101,7 +108,7 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
     hits = [
         Hit(fact, each.score, each.leg, found.evidence[each.id].cosine, found.evidence[each.id].coverage, marks(fact))
         for each in found.ranked(found.facts.keys(), recall_options(engine.settings).weights)
-        for fact in (found.facts[each.id],)
+        if chosen.holds(fact := found.facts[each.id])
     ]
     return hits[:limit]
 

@@ -14,7 +14,7 @@ from perdure.clock import Clock
 from perdure.engine.engine import Engine, OwnersContext, audience_of
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
-from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError, SettingsError
+from perdure.errors import AmbiguousIdError, InputError, NotFoundError, SettingsError
 from perdure.hooks.types import TurnContext
 from perdure.parts import part
 from perdure.recall.receipt import Receipt
@@ -23,7 +23,7 @@ from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
 from perdure.store.history import Change
 from perdure.store.links import Link, Related
-from perdure.store.scope import OWNER, checked_id
+from perdure.store.scope import checked_id, named_user
 
 if TYPE_CHECKING:
     from perdure.api.admin import Admin
@@ -110,12 +110,10 @@ class Memory(MemoryView):
         Raises:
             ScopeError: an id is empty, malformed or None where there must be one; or it is the owner's own.
         """
-        if user == OWNER:
-            raise ScopeError(f"user id {OWNER!r} stands for the owner of this machine; name your users otherwise")
         given = {"agent": agent, "project": project, "session": session}
         ids = {kind: checked_id(name, kind) for kind, name in given.items() if name is not None}
         context = TurnContext(
-            user_id=checked_id(user, "user"), agent_id=ids.get("agent"), session_id=ids.get("session"), host="library",
+            user_id=named_user(user), agent_id=ids.get("agent"), session_id=ids.get("session"), host="library",
             project=f"project:{ids['project']}" if "project" in ids else None,
         )  # fmt: skip
         return MemoryView(self._engine, context)

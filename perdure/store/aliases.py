@@ -18,6 +18,7 @@ from perdure.store.scope import Audience
 from perdure.store.search import BY_WORDS, View
 from perdure.store.sql import Backend, Connection, newest, run
 from perdure.store.trust import SUPERSEDES
+from perdure.text.clean import clean
 from perdure.text.normalise import fold, fts_text, match_query
 from perdure.text.scripts import DENSE_CLASS
 
@@ -98,7 +99,7 @@ class Names:
 
 def words_of(name: str) -> Words:
     """Return the folded words of a name; none if it is too long for one."""
-    words = tuple(fold(word) for word in WORD.findall(name[: MAX_CHARACTERS + 1]))
+    words = tuple(fold(word) for word in WORD.findall(clean(name)[: MAX_CHARACTERS + 1]))
     return () if len(name) > MAX_CHARACTERS or len(words) > MAX_WORDS else words
 
 

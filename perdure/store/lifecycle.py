@@ -142,19 +142,22 @@ def succeed(tx: Transaction, old_id: str, fact: Fact, vector: StoredVector | Non
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values of a fact if they fit; a tag that stands alone is a list of one."""
     for name in _WORDS & values.keys():
-        if not isinstance(values[name], str) and (name == "text" or values[name] is not None):
+        if not isinstance(values[name], str) and (name in ("text", "category") or values[name] is not None):
             raise InputError(f"{name} is of type {type(values[name]).__name__}; it must be a text")
     for name in ("importance", "confidence"):
         number = values.get(name, 1)
         if not isinstance(number, int | float) or not 0 <= number <= 1:
             raise InputError(f"{name} is {number!r}; it must be from 0 to 1")
-    if not isinstance(values.get("metadata") or {}, Mapping):
+    for name in ("valid_from", "valid_until"):
+        if not isinstance(values.get(name), int | float | None):
+            raise InputError(f"{name} is {values[name]!r}; give epoch seconds")
+    if not isinstance(values.get("metadata", {}), Mapping):
         raise InputError(f"metadata is of type {type(values['metadata']).__name__}; it must be a mapping")
     tags = values.get("tags") or ()
     tags = (tags,) if isinstance(tags, str) else tuple(tags) if isinstance(tags, Iterable) else (tags,)
     if not all(isinstance(tag, str) for tag in tags):
         raise InputError(f"tags are {tags!r}; give texts, as ['drinks']")
-    if values.get("decay_class", DEFAULT_CLASS) not in LIFETIMES:
+    if values.get("decay_class", DEFAULT_CLASS) not in tuple(LIFETIMES):
         raise InputError(f"decay class {values['decay_class']!r} is unknown; use one of {', '.join(LIFETIMES)}")
     return {**values, "tags": tags} if "tags" in values else dict(values)
 

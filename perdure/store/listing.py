@@ -76,6 +76,11 @@ class Filter:
         rare = (self.entity, self.pinned, self.review_state, self.ends)
         return "INDEXED BY facts_said" if all(each is None for each in rare) else ""
 
+    def holds(self, fact: Fact) -> bool:
+        """Return whether a fact has the marks, and not just an object within its metadata."""
+        pairs = [(fact.metadata.get(name), value) for name, value in self.marks]
+        return all(there == value or (isinstance(there, list) and value in there) for there, value in pairs)
+
     def sql(self, audience: Audience) -> tuple[str, tuple[Any, ...]]:
         """Return the SQL condition and its values, the scope as the audience means it."""
         scope = None if self.scope is None else audience.meant(self.scope)
@@ -162,7 +167,7 @@ def check_page(limit: int, offset: int = 0) -> None:
 def _newest_first(connection: Connection, chosen: Filter, condition: str, values: tuple[Any, ...]) -> list[Fact]:
     order = f"ORDER BY {_DATE} DESC, facts.seq DESC LIMIT ? OFFSET ?"
     rows = run(connection, f"SELECT {SELECT} FROM facts {chosen.hint} WHERE {condition} {order}", values)
-    return [from_row(row) for row in rows]
+    return [fact for row in rows if chosen.holds(fact := from_row(row))]
 
 
 def no_progress(done: int, total: int) -> None:

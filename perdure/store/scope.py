@@ -39,6 +39,8 @@ class Scope(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Scope:
         """Read `global`, `kind:id`, `agent:id user:id`, `agent:id user:*` or `session:id agent:id user:id`."""
+        if not isinstance(text, str):
+            raise ScopeError(f"a scope is of type {type(text).__name__}; it must be a text such as 'agent:main user:*'")
         kind, _, target = text.partition(":")
         if kind not in KINDS:
             raise ScopeError(f"scope kind {kind[:40]!r} is unknown; use one of {', '.join(KINDS)}")
@@ -128,6 +130,13 @@ def checked_id(value: str, kind: str) -> str:
     if kind == "user" and value == EVERYONE:
         raise ScopeError("user id '*' stands for all users of an agent; name one user")
     return value
+
+
+def named_user(user: str) -> str:
+    """Return the id of one of a program's users, who is never the owner of this machine."""
+    if user == OWNER:
+        raise ScopeError(f"user id {OWNER!r} stands for the owner of this machine; name your users otherwise")
+    return checked_id(user, "user")
 
 
 def _shared(text: str) -> Scope:

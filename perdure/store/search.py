@@ -56,6 +56,8 @@ class View:
         condition, values = f"{scope} AND {live}", (*scope_values, *live_values)
         if self.everything:
             condition, values = scope, scope_values
+        if not isinstance(self.as_of, int | float | None):
+            raise InputError(f"as_of is {self.as_of!r}; give epoch seconds")
         if self.tag is not None:
             if not join_tags([self.tag]):
                 raise InputError("the tag is empty; name one, or leave it out")
@@ -120,9 +122,9 @@ def ids(connection: Connection, view: View) -> set[str]:
     return {row[0] for row in run(connection, f"SELECT facts.id FROM facts WHERE {condition}", values)}
 
 
-def by_prefix(connection: Connection, prefix: str | Fact, view: View) -> Fact:
-    """Return the fact with this id, or with the only id that begins so; or a fact as it is now."""
-    prefix = prefix.id if isinstance(prefix, Fact) else prefix
+def by_prefix(connection: Connection, prefix: object, view: View) -> Fact:
+    """Return the fact with this id, or with the only id that begins so; or the one whose id something has."""
+    prefix = getattr(prefix, "id", prefix)
     if not isinstance(prefix, str):
         raise InputError(f"an id is of type {type(prefix).__name__}; give a memory, or its id as a text")
     prefix = prefix.strip().lower()
