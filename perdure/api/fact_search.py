@@ -22,6 +22,7 @@ from perdure.store.listing import Chosen, Filter, check_page
 from perdure.store.search import View
 from perdure.store.store import Store
 from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED
+from perdure.text.timestamps import Dated
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vector, Vectors
@@ -32,8 +33,8 @@ POOL = 3
 """Candidates of each leg for each result asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+@dataclass(frozen=True, slots=True, repr=False)
+class Hit(Dated):
     """A memory that a search found.
 
     Attributes:

@@ -17,6 +17,7 @@ from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.clean import clean
+from perdure.text.timestamps import Dated
 
 MAX_LIMIT = 10_000
 PAGE = 500
@@ -130,8 +131,8 @@ class Stats:
     by_tag: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+@dataclass(frozen=True, slots=True, repr=False)
+class Listed(Dated):
     """A fact, its state, and in a few words that begin with it why it does not come up by itself; None: it does."""
 
     fact: Fact
@@ -139,8 +140,8 @@ class Listed:
     hidden: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+@dataclass(frozen=True, slots=True, repr=False)
+class Page(Dated):
     """A part of what is kept."""
 
     facts: tuple[Listed, ...]  # newest first; of equals the one stored last

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from perdure import Memory, MemoryView
+from perdure import Fact, Memory, MemoryView
 from perdure.errors import InputError, NotFoundError, PerdureError, ScopeError
-from tests.kit import OpenMemory, for_each
+from tests.kit import START, OpenMemory, for_each
 
 TALK = [
     {"role": "user", "content": "My dog is called Fido. What is the weather like?"},
@@ -259,3 +261,25 @@ def test_a_value_of_another_kind_is_refused_by_name(
         with pytest.raises(PerdureError, match=re.escape(names)):
             call(memory, fact)
         assert texts(memory) == {"I own a boat."}
+
+
+def test_people_see_times_as_texts_and_programs_as_numbers(open_memory: OpenMemory) -> None:
+    memory = open_memory(embedder="hash")
+    tea = memory.store("I drink tea.", metadata={"at": START, "n": [1.5]}, decay_class="short")
+    [hit] = memory.search("tea")
+    assert (tea.created_at, tea.created) == (START, dt.datetime(2027, 1, 15, 8, tzinfo=dt.UTC))
+    newer = memory.update(tea, text="I drink green tea.")
+    history = memory.history(newer)
+    told = json.loads(json.dumps([hit.to_dict(), history.to_dict(), newer.to_dict()]))
+    assert told[0]["fact"]["created_at"] == "2027-01-15T08:00:00+00:00"
+    assert told[0]["fact"]["metadata"] == {"at": START, "n": [1.5]}
+    assert told[0]["fact"]["expires_at"] > told[0]["fact"]["created_at"]
+    assert (told[0]["score"], told[0]["fact"]["superseded_at"]) == (hit.score, None)
+    assert [each["superseded_at"] is None for each in told[1]["versions"]] == [False, True]
+    assert {each["at"] for each in told[1]["changes"]} == {"2027-01-15T08:00:00+00:00"}
+    assert (told[2]["outcome"], told[2]["gone"][0]["text"]) == ("replaced", "I drink tea.")
+    for shown in map(repr, (tea, hit, history, history.changes[0])):
+        assert "created_at='2027-01-15T08:00:00+00:00'" in shown
+        assert not {"forgotten_at", "pinned", str(START)[:6]} & set(re.findall(r"\w+", shown.partition("metadata")[0]))
+    # What no calendar has stays a number.
+    assert Fact("x", valid_until=1e18).to_dict()["valid_until"] == 1e18
