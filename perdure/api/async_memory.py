@@ -126,6 +126,13 @@ class AsyncAdmin(Twin[Admin]):
     scopes = _async(Admin.scopes)
     assign = _async(Admin.assign)
     search = _async(Admin.search)
+    has = _async(Admin.has)
+    changes = _async(Admin.changes)
+    live_ids = _async(Admin.live_ids)
+    evaluate = _async(Admin.evaluate)
+    sync_index = _async(Admin.sync_index)
+    embed = _async(Admin.embed)
+    vault = _async(Admin.vault)
 
 
 class AsyncProposals(Twin[Proposals]):
@@ -196,19 +203,12 @@ class AsyncMemory(AsyncMemoryView[Memory]):
     unlink = _async(Memory.unlink)
     related = _async(Memory.related)
     undo = _async(Memory.undo)
-    evaluate = _async(Memory.evaluate)
     why = _async(Memory.why)
     why_not = _async(Memory.why_not)
-    has = _async(Memory.has)
     lookup = _async(Memory.lookup)
-    changes = _async(Memory.changes)
-    live_ids = _async(Memory.live_ids)
     status = _async(Memory.status)
     ready = _async(Memory.ready)
     settle = _async(Memory.settle)
-    sync_index = _async(Memory.sync_index)
-    embed = _async(Memory.embed)
-    vault = _async(Memory.vault)
     close = _async(Memory.close)
 
     def for_user(

@@ -234,7 +234,7 @@ class MemoryView(Facade):
         """Forget a memory; see `forget`."""
         return self.forget(fact_id)
 
-    def history(self, fact_id: str) -> History:
+    def history(self, fact_id: Named) -> History:
         """Return all versions of a memory, also if it is forgotten, and what was done to them.
 
         Raises:

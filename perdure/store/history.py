@@ -69,7 +69,7 @@ class History(Dated):
     changes: Sequence[Change]  # the journal's entries of all of them, oldest first
 
 
-def history(connection: Connection, fact_id: str, view: View) -> History:
+def history(connection: Connection, fact_id: object, view: View) -> History:
     """Return the history of a fact: both ways along its chain of versions.
 
     What the audience may not read ends the chain.

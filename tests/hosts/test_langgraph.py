@@ -351,10 +351,10 @@ def test_a_change_can_be_undone(memory: Memory) -> None:
 
 
 def test_a_put_is_one_transaction(memory: Memory) -> None:
-    store, seen = PerdureStore(memory), memory.changes()
+    store, seen = PerdureStore(memory), memory.admin.changes()
     with pytest.raises(InputError):
         store.batch([PutOp(("n",), "a", {"n": 1}), PutOp(("n",), "b", {"n": object()})])
-    assert (keys(store), memory.changes()) == ([], seen)
+    assert (keys(store), memory.admin.changes()) == ([], seen)
     store.batch([PutOp(("n",), each, {"n": each}) for each in "abc"])
     Memory(memory._engine, TurnContext(session_id="langgraph")).undo()
     assert keys(store) == []

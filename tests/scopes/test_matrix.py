@@ -55,7 +55,7 @@ CALLERS = {**CALLERS, "the owner's own tools": (OwnersContext(), OWNED)}
 SCOPES = tuple(Scope.parse(text) for text in dict.fromkeys(text for _, own in CALLERS.values() for text in own))
 ROOM = 8
 SLOW = {
-    "Memory.evaluate", "Admin.purge", "Admin.classify", "Admin.audit, fix", "Upkeep.distill", "Upkeep.consolidate",
+    "Admin.evaluate", "Admin.purge", "Admin.classify", "Admin.audit, fix", "Upkeep.distill", "Upkeep.consolidate",
 }  # fmt: skip
 BY_VECTOR = ("Memory.recall", "Memory.why", "Turns.before", "Admin.search", "Files.search")
 NAMED = [name for name, (context, _) in CALLERS.items() if context.agent_id == "ann" and context.session_id == "s1"]
@@ -221,7 +221,7 @@ def test_no_tool_shows_what_is_another_callers(village: House) -> None:
                 )  # fmt: skip
                 assert given_away(answer, hidden) == [], (caller, name, str(canary.scope))
                 # What a caller has stored itself may come up for it.
-                for stored in memory.live_ids() - canaries:
+                for stored in memory.admin.live_ids() - canaries:
                     memory.forget(stored)
         assert kept(village, hidden) == before, caller
 
