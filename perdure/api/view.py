@@ -136,8 +136,6 @@ class MemoryView(Facade):
         home = self._audience.writable(there if scope is None else Scope.parse(scope))
         if replaced is not None and there != home:
             raise ScopeError(f"fact {replaced.id} belongs to {there}; what takes its place cannot go to {home}")
-        if channel not in tuple(Channel):
-            raise InputError(f"channel {channel!r} is unknown; use one of {', '.join(Channel)}")
         given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
         engine = self._engine
         now = engine.clock.now()
