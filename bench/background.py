@@ -39,7 +39,7 @@ def bench(facts: int, minutes: float, pause: float, embedder: str | None = None)
         with opened(home, **settings) as memory:
             for number in range(facts):
                 memory.store(_said(number))
-            memory.sync_index(PATIENCE)
+            memory.admin.sync_index(PATIENCE)
         idle = _stretch(home, settings, 60 * minutes, None, facts)
         talking = _stretch(home, settings, 60 * minutes, pause, facts)
     return {
@@ -55,7 +55,7 @@ def _stretch(home: Path, settings: dict[str, Any], seconds: float, pause: float 
     host = host_of(memory)
     memory.ready()
     memory.settle(PATIENCE)
-    memory.sync_index(PATIENCE)
+    memory.admin.sync_index(PATIENCE)
     began, own, worker, turns = time.monotonic(), cpu(), cpu(RUSAGE_CHILDREN), 0.0
     number = first
     while (now := time.monotonic() - began) < seconds:

@@ -45,7 +45,7 @@ def became(memory: Memory, clock: ManualClock, pair: Mapping[str, Any]) -> tuple
     old = memory.store(pair["known"])
     clock.advance(DAY)
     new = memory.store(pair["new"])
-    live = memory.live_ids()
+    live = memory.admin.live_ids()
     if old.id not in live:
         return REPLACED, True
     if new.id == old.id:
@@ -68,7 +68,7 @@ def measure(pairs: Sequence[Mapping[str, Any]], cases: bool) -> dict[str, Any]:
     with opened(clock=clock) as memory:
         for pair in pairs:
             done[pair["id"]] = became(memory, clock, pair)
-            for fact_id in memory.live_ids():
+            for fact_id in memory.admin.live_ids():
                 memory.forget(fact_id)
     labelled = {label: [each for each in pairs if each["label"] == label] for label in _LABELS}
     what = {

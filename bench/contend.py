@@ -214,7 +214,7 @@ def race(home: Path, rounds: int) -> list[str]:
 def bring_index_up(home: Path) -> bool:
     """Let the worker do what is waiting; return whether it came to an end."""
     with opened(home, **SETTINGS) as memory:
-        return memory.sync_index(PATIENCE)
+        return memory.admin.sync_index(PATIENCE)
 
 
 @click.option("--processes", default=4)

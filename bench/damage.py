@@ -138,7 +138,7 @@ def build(home: Path) -> list[str]:
     """Fill a folder; return the ids of its memories."""
     with opened(home, embedder="hash", vector_index="lance", timers=False, watch=False) as memory:
         ids = [memory.store(_text(number)).id for number in range(EXPORTED)]
-        memory.sync_index()
+        memory.admin.sync_index()
         memory.admin.backup()
         memory.admin.run_job("export")
         ids += [memory.store(_text(number)).id for number in range(EXPORTED, EXPORTED + SINCE)]

@@ -57,7 +57,7 @@ def first_exchanges(dialogues: Sequence[Dialogue], count: int) -> list[Dialogue]
 
 def texts(memory: Memory) -> set[str]:
     """Return the texts of all facts that were ever added."""
-    return {change.fact.text for change in memory.changes(limit=10**9) if change.action == "add"}
+    return {change.fact.text for change in memory.admin.changes(limit=10**9) if change.action == "add"}
 
 
 def check(dialogues: Sequence[Dialogue], home: Path, embedder: str, acknowledged: int) -> dict[str, int]:
@@ -75,8 +75,8 @@ def check(dialogues: Sequence[Dialogue], home: Path, embedder: str, acknowledged
         memory.ready()
         memory.settle()
         found = texts(memory)
-        memory.sync_index()
-        live = memory.live_ids()
+        memory.admin.sync_index()
+        live = memory.admin.live_ids()
     store = Store(home)
     space = store.space()
     assert space is not None

@@ -109,7 +109,7 @@ def bench(facts: int, dims: int) -> dict[str, Any]:
         memory.ready(PATIENCE)
         store = memory._engine.store
         fill(store, facts, 1)
-        memory.sync_index(PATIENCE)
+        memory.admin.sync_index(PATIENCE)
         texts, before = dict(_ask(store, "SELECT id, text FROM facts")), _vectors(store, OLD)
         asker = Asker(memory, texts)
         asker.start()

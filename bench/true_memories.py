@@ -118,10 +118,10 @@ def _nothing() -> dict[str, Any]:
 
 def _judged(memory: Memory, told: Sequence[Told]) -> dict[str, Any]:
     found = _nothing()
-    changes = memory.changes(limit=-1)
+    changes = memory.admin.changes(limit=-1)
     facts = {change.fact.id: change.fact for change in changes}
     files = {one.text: one.file for one in told}
-    live = memory.live_ids()
+    live = memory.admin.live_ids()
     kept = {fact.text for fact in facts.values()}
     found["swallowed"] = sum(one.text not in kept for one in told)
     found["cases"] += [{"how": "swallowed", "file": one.file, "text": one.text} for one in told if one.text not in kept]
@@ -152,10 +152,10 @@ def _one_value_of_the_user(fact: Fact) -> bool:
 
 def _with_faded(memory: Memory, told: Sequence[Told], before: dict[str, Any]) -> dict[str, Any]:
     """Return what was found, with what no answer shows any more and what is lost for another reason."""
-    live = memory.live_ids()
+    live = memory.admin.live_ids()
     gone = {case["text"] for case in before["cases"] + before["excluded"] if case["how"] == "hidden"}
     faded = [
-        change.fact for change in memory.changes(limit=-1)
+        change.fact for change in memory.admin.changes(limit=-1)
         if change.action == "add" and change.fact.id not in live and change.fact.text not in gone
     ]  # fmt: skip
     files = {one.text: one.file for one in told}

@@ -30,7 +30,7 @@ CORE = {name: level for level, names in enumerate(reversed(table(PAGE, "Core")))
 """The level of each folder and module of the core, 0 the lowest: it may import from below and from itself."""
 SHELL = {name for names in table(PAGE, "Shell") for name in names}
 """What the core imports nothing of: each may import the core, and nothing of the others."""
-TYPES_OF = {("perdure/api/memory.py", "perdure.vault.vault.Vault")}
+TYPES_OF = {("perdure/api/admin.py", "perdure.vault.vault.Vault")}
 """A public signature names it; it is imported for type checkers alone."""
 
 SHARED = "perdure.hooks.types"

@@ -78,7 +78,7 @@ with Memory.open() as memory:
     for text in ({fact!r}, {question!r}):
         {run}
         memory.settle()
-    print([change.fact.text for change in memory.changes()])
+    print([change.fact.text for change in memory.admin.changes()])
 """
 
 

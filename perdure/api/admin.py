@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.api import audit, inbox, review
 from perdure.api.assign import Assigned, assign
@@ -16,23 +18,28 @@ from perdure.consolidation import classify
 from perdure.consolidation.classify import Classified
 from perdure.engine.file_purge import Scrubbed
 from perdure.engine.jobs import DAY, run_and_wait
-from perdure.errors import InputError
+from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.maintenance.backup import backup
 from perdure.maintenance.exchange import Exported, export
 from perdure.maintenance.importing import Imported, bring_in
 from perdure.maintenance.purge import Purge
 from perdure.maintenance.verify import verify
 from perdure.parts import part
-from perdure.store import lifecycle, listing
+from perdure.store import history, lifecycle, listing, search
 from perdure.store.expiry import Pruned, prune
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
-from perdure.store.history import Replacement, replacements
+from perdure.store.history import Change, Replacement, replacements
 from perdure.store.listing import Filter, Page, Progress, State, Stats, inventory, no_progress, states_of
 from perdure.store.schedule import JobState
 from perdure.store.scope import ALL_SCOPES, Scope
 from perdure.text.pluralize import counted
 from perdure.text.timestamps import Moment, moment
+
+if TYPE_CHECKING:
+    from perdure.api.evaluate import Evaluation
+    from perdure.api.view import Named
+    from perdure.vault.vault import Vault
 
 
 class Admin(Facade):
@@ -355,6 +362,61 @@ class Admin(Facade):
         store = self._engine.store
         source = part("importers.sources").load_source(path, store.key, kind, trust=trust)
         return bring_in(store, source, trust=trust, dry_run=dry_run)
+
+    def has(self, fact_id: Named) -> bool:
+        """Return whether there is a fact with this id, or exactly one whose id begins so."""
+        view = self._view(include_superseded=True)
+        try:
+            return bool(self._engine.store.database.query(search.by_prefix, fact_id, view))
+        except (NotFoundError, AmbiguousIdError):
+            return False
+
+    def changes(self, since: int = 0, limit: int = 1000) -> Sequence[Change]:
+        """Return what was done to memories after change number `since`, oldest first."""
+        return self._engine.store.database.query(history.changes, self._audience, since, limit)
+
+    def live_ids(self) -> set[str]:
+        """Return the ids of all facts that the caller may read and that may be in an answer now."""
+        return self._engine.store.database.query(search.ids, self._view())
+
+    def evaluate(self, size: int = 50, seed: int = 0) -> Evaluation:
+        """Ask for up to `size` memories in several ways and count what comes up; see `perdure.api.evaluate`."""
+        from perdure.api.evaluate import evaluate
+
+        return evaluate(self._engine, self._context, size, seed)
+
+    def sync_index(self, timeout: float = 120.0) -> bool:
+        """Have the worker bring the derived index up to date; return whether it is, in time (seconds)."""
+        if self._engine.store.space() is None:
+            return False
+        deadline = time.monotonic() + timeout
+        while self._engine.feed.behind() and time.monotonic() < deadline:
+            self._engine.start_worker()
+            time.sleep(0.05)
+        return not self._engine.feed.behind()
+
+    def embed(self, text: str) -> Sequence[float] | None:
+        """Return the vector that a query of this text is searched with; None without a model.
+
+        Raises:
+            ModelError: the model failed.
+        """
+        embedder = self._engine.model.embedder()
+        return None if embedder is None else [float(value) for value in embedder.embed([text], query=True)[0]]
+
+    def vault(self, passphrase: str | None = None) -> Vault:
+        """Open the vault of this store; close it after use.
+
+        Args:
+            passphrase: that its key is made from; None: PERDURE_VAULT_PASSPHRASE, else the key of the OS keyring.
+
+        Raises:
+            StoreError: one of its kinds.
+        """
+        vault: Vault = part("vault.vault").Vault(
+            self._engine.store.folder, passphrase=passphrase, clock=self._engine.clock
+        )
+        return vault
 
     def _reviewed(self, fact_ids: Sequence[str], state: str, dry_run: bool) -> Sequence[Fact]:
         return review.decide(self._engine.store, self._audience, self._author(), fact_ids, state, dry_run)

@@ -166,6 +166,20 @@ class AsyncAdmin(Twin[Admin]):
         """Write every memory of all scopes to a JSONL file, redacted."""
     async def import_from(self, path: Path, kind: str | None=..., *, trust: bool=..., dry_run: bool=...) -> Imported:
         """Take in memories: an export, or those of another system. Doing it again changes nothing."""
+    async def has(self, fact_id: Named) -> bool:
+        """Return whether there is a fact with this id, or exactly one whose id begins so."""
+    async def changes(self, since: int=..., limit: int=...) -> Sequence[Change]:
+        """Return what was done to memories after change number `since`, oldest first."""
+    async def live_ids(self) -> set[str]:
+        """Return the ids of all facts that the caller may read and that may be in an answer now."""
+    async def evaluate(self, size: int=..., seed: int=...) -> Evaluation:
+        """Ask for up to `size` memories in several ways and count what comes up; see `perdure.api.evaluate`."""
+    async def sync_index(self, timeout: float=...) -> bool:
+        """Have the worker bring the derived index up to date; return whether it is, in time (seconds)."""
+    async def embed(self, text: str) -> Sequence[float] | None:
+        """Return the vector that a query of this text is searched with; None without a model."""
+    async def vault(self, passphrase: str | None=...) -> Vault:
+        """Open the vault of this store; close it after use."""
 
 
 class AsyncProposals(Twin[Proposals]):
@@ -215,13 +229,13 @@ class AsyncMemoryView(Twin[View]):
         """Change a memory. New words make a new version with a new id; the old one stays for `as_of` and undo."""
     async def forget(self, fact_id: Named) -> Fact:
         """Leave a memory out of every answer from now on; `unforget` and `undo` bring it back."""
-    async def search(self, query: str, *, limit: int=..., category: str | None=..., tag: str | None=..., as_of: Moment | None=...) -> Sequence[Hit]:
+    async def search(self, query: str, *, limit: int=..., category: str | None=..., tag: str | None=..., as_of: Moment | None=..., scope: str | None=..., metadata: Mapping[str, Any] | None=...) -> Sequence[Hit]:
         """Return the memories that are nearest to a query, best first, each with its score: nothing is left out."""
-    async def get_all(self, *, limit: int=..., offset: int=..., category: str | None=..., tag: str | None=...) -> Sequence[Fact]:
+    async def get_all(self, *, limit: int=..., offset: int=..., category: str | None=..., tag: str | None=..., scope: str | None=..., metadata: Mapping[str, Any] | None=...) -> Sequence[Fact]:
         """Return memories, newest first."""
     async def delete(self, fact_id: Named) -> Fact:
         """Forget a memory; see `forget`."""
-    async def history(self, fact_id: str) -> History:
+    async def history(self, fact_id: Named) -> History:
         """Return all versions of a memory, also if it is forgotten, and what was done to them."""
     async def recall(self, prompt: str, *, as_of: Moment | None=..., include_superseded: bool=..., tag: str | None=..., expand: bool | None=..., receipt_to: Callable[[Receipt], None] | None=...) -> Recall | None:
         """Return the block for a prompt, as a host would get it, or None if nothing is relevant."""
@@ -244,32 +258,18 @@ class AsyncMemory(AsyncMemoryView[Memory]):
         """Return the memories that links lead to from one, in both directions, nearest first."""
     async def undo(self, batch: str | None=..., *, session: str | None=..., dry_run: bool=...) -> Undone:
         """Take back the last change, one by its batch, or all of a session; `dry_run` only returns what that would do."""
-    async def evaluate(self, size: int=..., seed: int=...) -> Evaluation:
-        """Ask for up to `size` memories in several ways and count what comes up; see `perdure.api.evaluate`."""
     async def why(self, turn: str | Receipt | None=...) -> Why:
         """Return what was considered in a turn of the caller, what came up, and why the rest did not."""
     async def why_not(self, fact_id: str, turn: str | Receipt | None=...) -> str:
         """Return in a sentence why a memory did not come up in a turn, or that it did."""
-    async def has(self, fact_id: Named) -> bool:
-        """Return whether there is a fact with this id, or exactly one whose id begins so."""
     async def lookup(self, entity: str, key: str | None=..., *, tag: str | None=..., as_of: Moment | None=..., include_superseded: bool=...) -> list[Fact]:
         """Return the facts in a slot, also under other names of its entity, most confident first, then newest."""
-    async def changes(self, since: int=..., limit: int=...) -> list[Change]:
-        """Return what was done to memories after change number `since`, oldest first."""
-    async def live_ids(self) -> set[str]:
-        """Return the ids of all facts that the caller may read and that may be in an answer now."""
     async def status(self) -> Status:
         """Return how the store is."""
     async def ready(self, timeout: float=...) -> bool:
         """Wait until the model is loaded; return whether there is one. Nothing needs to wait for it."""
     async def settle(self, timeout: float=...) -> bool:
         """Wait until all that turns have left behind is captured; return whether it is (seconds)."""
-    async def sync_index(self, timeout: float=...) -> bool:
-        """Have the worker bring the derived index up to date; return whether it is, in time (seconds)."""
-    async def embed(self, text: str) -> list[float] | None:
-        """Return the vector that a query of this text is searched with; None without a model."""
-    async def vault(self, passphrase: str | None=...) -> Vault:
-        """Open the vault of this store; close it after use."""
     @property
     def turns(self) -> AsyncTurns:
         """What a host tells of its turns, and what became of them."""

@@ -22,6 +22,7 @@ from perdure.store.listing import Chosen, Filter, check_page
 from perdure.store.search import View
 from perdure.store.store import Store
 from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED
+from perdure.text.timestamps import Dated
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vector, Vectors
@@ -32,8 +33,8 @@ POOL = 3
 """Candidates of each leg for each result asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+@dataclass(frozen=True, slots=True, repr=False)
+class Hit(Dated):
     """A memory that a search found.
 
     Attributes:
@@ -51,6 +52,11 @@ class Hit:
     cosine: float | None
     coverage: float
     marks: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        """The memory's id."""
+        return self.fact.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,8 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
     if not asked.text:
         raise InputError("the query is empty; name what to look for, or use a list")
     narrow = Chosen(view.audience, view.now, view.as_of, view.include_superseded, view.tag, chosen=chosen)
+    # What does not fit is refused here, and not in a leg's thread.
+    narrow.sql(engine.store.database.dialect)
     asked = replace(asked, kind=asked.kind or kind_named(query))
     asked = spelled(asked, Names.of(engine.store.database.query(naming, view.audience, view.now)))
     leg = engine.model.leg()
@@ -101,7 +109,7 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
     hits = [
         Hit(fact, each.score, each.leg, found.evidence[each.id].cosine, found.evidence[each.id].coverage, marks(fact))
         for each in found.ranked(found.facts.keys(), recall_options(engine.settings).weights)
-        for fact in (found.facts[each.id],)
+        if chosen.holds(fact := found.facts[each.id])
     ]
     return hits[:limit]
 

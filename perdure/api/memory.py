@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,27 +13,23 @@ from perdure.clock import Clock
 from perdure.engine.engine import Engine, OwnersContext, audience_of
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
-from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError, SettingsError
+from perdure.errors import InputError, SettingsError
 from perdure.hooks.types import TurnContext
-from perdure.parts import part
 from perdure.recall.receipt import Receipt
-from perdure.store import history, lifecycle, links, search
+from perdure.store import lifecycle, links, search
 from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
-from perdure.store.history import Change
 from perdure.store.links import Link, Related
-from perdure.store.scope import OWNER, checked_id
+from perdure.store.scope import checked_id, named_user
 from perdure.text.timestamps import Moment
 
 if TYPE_CHECKING:
     from perdure.api.admin import Admin
     from perdure.api.aliases import Aliases
-    from perdure.api.evaluate import Evaluation
     from perdure.api.explain import Why
     from perdure.api.status import Status
     from perdure.api.upkeep import Upkeep
     from perdure.store.undo import Undone
-    from perdure.vault.vault import Vault
 
 _MEANT = {"user_id": "user", "agent_id": "agent", "path": "home", "folder": "home", "scope": "scopes"}
 """Arguments of `Memory.open` by other names."""
@@ -111,12 +106,10 @@ class Memory(MemoryView):
         Raises:
             ScopeError: an id is empty, malformed or None where there must be one; or it is the owner's own.
         """
-        if user == OWNER:
-            raise ScopeError(f"user id {OWNER!r} stands for the owner of this machine; name your users otherwise")
         given = {"agent": agent, "project": project, "session": session}
         ids = {kind: checked_id(name, kind) for kind, name in given.items() if name is not None}
         context = TurnContext(
-            user_id=checked_id(user, "user"), agent_id=ids.get("agent"), session_id=ids.get("session"), host="library",
+            user_id=named_user(user), agent_id=ids.get("agent"), session_id=ids.get("session"), host="library",
             project=f"project:{ids['project']}" if "project" in ids else None,
         )  # fmt: skip
         return MemoryView(self._engine, context)
@@ -164,12 +157,6 @@ class Memory(MemoryView):
         with self._engine.store.write(self._author(), keep=not dry_run) as tx:
             return undo_chosen(tx, self._audience, batch, session)
 
-    def evaluate(self, size: int = 50, seed: int = 0) -> Evaluation:
-        """Ask for up to `size` memories in several ways and count what comes up; see `perdure.api.evaluate`."""
-        from perdure.api.evaluate import evaluate
-
-        return evaluate(self._engine, self._context, size, seed)
-
     def why(self, turn: str | Receipt | None = None) -> Why:
         """Return what was considered in a turn of the caller, what came up, and why the rest did not.
 
@@ -193,13 +180,6 @@ class Memory(MemoryView):
 
         return why_not(self._engine.store, self._view(), fact_id, turn)
 
-    def has(self, fact_id: Named) -> bool:
-        """Return whether there is a fact with this id, or exactly one whose id begins so."""
-        try:
-            return bool(self.get(fact_id))
-        except (NotFoundError, AmbiguousIdError):
-            return False
-
     def lookup(
         self, entity: str, key: str | None = None, *,
         tag: str | None = None, as_of: Moment | None = None, include_superseded: bool = False,
@@ -209,14 +189,6 @@ class Memory(MemoryView):
         with self._engine.store.database.read() as connection:
             names = Names.of(naming(connection, view.audience, view.now))
             return search.lookup(connection, entity, key, view, others=names.beside(entity))
-
-    def changes(self, since: int = 0, limit: int = 1000) -> list[Change]:
-        """Return what was done to memories after change number `since`, oldest first."""
-        return self._engine.store.database.query(history.changes, self._audience, since, limit)
-
-    def live_ids(self) -> set[str]:
-        """Return the ids of all facts that the caller may read and that may be in an answer now."""
-        return self._engine.store.database.query(search.ids, self._view())
 
     def status(self) -> Status:
         """Return how the store is."""
@@ -231,39 +203,6 @@ class Memory(MemoryView):
     def settle(self, timeout: float = PATIENCE) -> bool:
         """Wait until all that turns have left behind is captured; return whether it is (seconds)."""
         return self._engine.settle(timeout)
-
-    def sync_index(self, timeout: float = 120.0) -> bool:
-        """Have the worker bring the derived index up to date; return whether it is, in time (seconds)."""
-        if self._engine.store.space() is None:
-            return False
-        deadline = time.monotonic() + timeout
-        while self._engine.feed.behind() and time.monotonic() < deadline:
-            self._engine.start_worker()
-            time.sleep(0.05)
-        return not self._engine.feed.behind()
-
-    def embed(self, text: str) -> list[float] | None:
-        """Return the vector that a query of this text is searched with; None without a model.
-
-        Raises:
-            ModelError: the model failed.
-        """
-        embedder = self._engine.model.embedder()
-        return None if embedder is None else [float(value) for value in embedder.embed([text], query=True)[0]]
-
-    def vault(self, passphrase: str | None = None) -> Vault:
-        """Open the vault of this store; close it after use.
-
-        Args:
-            passphrase: that its key is made from; None: PERDURE_VAULT_PASSPHRASE, else the key of the OS keyring.
-
-        Raises:
-            StoreError: one of its kinds.
-        """
-        vault: Vault = part("vault.vault").Vault(
-            self._engine.store.folder, passphrase=passphrase, clock=self._engine.clock
-        )
-        return vault
 
     @property
     def turns(self) -> Turns:

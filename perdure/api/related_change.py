@@ -24,6 +24,6 @@ def beside(memory: Memory, fact: Fact) -> Beside | None:
     """Return the memory that a fact's review is about; None: there is none, or it is gone."""
     for change in reversed(memory.history(fact.id).changes):
         if change.action in _RELATIONS and change.fact.id == fact.id and change.other_id is not None:
-            there = memory.has(change.other_id)
+            there = memory.admin.has(change.other_id)
             return Beside(_RELATIONS[change.action], memory.get(change.other_id)) if there else None
     return None

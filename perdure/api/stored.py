@@ -37,7 +37,7 @@ class Outcome(StrEnum):
     """It says that others are over."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stored(Fact):
     """A memory as it stands after it was stored or changed, with what became of the statement. As a `Fact` it is equal.
 

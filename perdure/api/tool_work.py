@@ -11,6 +11,7 @@ from perdure.api.stored import Outcome, Stored
 from perdure.api.tool_caller import Answer, ToolCaller
 from perdure.capture.explicit import Given
 from perdure.capture.slots import USER
+from perdure.errors import NotFoundError
 from perdure.hooks.types import Consent
 from perdure.secrets.redact import redact
 from perdure.store.fact import Fact
@@ -42,10 +43,13 @@ def recall(caller: ToolCaller, given: arguments.Recall) -> Answer:
     caller.refuse_if_overheard()
     if given.memory is not None:
         numbered = caller.numbered(given.memory)
-        if numbered and not caller.has(numbered[0]):
+        try:
+            return _listed([caller.named(given.memory)], caller.zone, whole=True)
+        except NotFoundError:
+            if not numbered:
+                raise
             # A passage of a file or a conversation is no memory that could be looked up.
             return Answer(f"{DATA}\n- {escape(numbered[0])} {escape(numbered[1])}", {"id": numbered[0]})
-        return _listed([caller.named(given.memory)], caller.zone, whole=True)
     found = _found(caller, given)
     if not found:
         return Answer("Nothing in memory fits. Try other words, or memory_search for files and conversations.")

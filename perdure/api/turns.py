@@ -12,7 +12,7 @@ from perdure.capture.intake import as_sequence
 from perdure.engine.composing import in_turn
 from perdure.engine.engine import audience_of, overheard
 from perdure.errors import InputError
-from perdure.hooks.types import Messages, Recall, TurnContext
+from perdure.hooks.types import Message, Messages, Recall, TurnContext
 from perdure.recall.pipeline import Asked
 
 if TYPE_CHECKING:
@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from perdure.api.turn_history import PastTurn
 
 
-_ROLES = {"human": "user", "ai": "assistant", "model": "assistant"}
-"""Other words for roles."""
+_ROLES = {
+    "human": "user", "ai": "assistant", "model": "assistant", "AIMessageChunk": "assistant",
+    "function_call": "tool", "function_call_output": "tool", "reasoning": "tool",
+}  # fmt: skip
+"""Other words for roles, and what has a type in the place of one."""
+_KNOWN = ("user", "assistant", "system", "developer", "tool", "function")
 
 
 def _history(messages: Messages) -> Messages:
@@ -35,6 +39,40 @@ def _history(messages: Messages) -> Messages:
         {**each, "role": _ROLES[each["role"]]} if isinstance(each, Mapping) and each.get("role") in others else each
         for each in as_sequence(messages)
     ]
+
+
+def understood(said: object) -> list[Message]:
+    """Return messages in the shape of any framework as hosts have them.
+
+    Raises:
+        InputError: it is no list of messages, or one of them has a role or a shape that is not known.
+    """
+    if not isinstance(said, list | tuple):
+        raise InputError("give a text, or a list of messages: [{'role': 'user', 'content': 'I own a boat.'}]")
+    return [_message(_plain(each), place) for place, each in enumerate(said, 1)]
+
+
+def _message(message: object, place: int) -> Message:
+    if not isinstance(message, Mapping):
+        kind = type(message).__name__
+        raise InputError(f"message {place} is of type {kind}; give {{'role': 'user', 'content': 'I own a boat.'}}")
+    named = message.get("role") or message.get("type")
+    role = _ROLES.get(named, named) if isinstance(named, str) else named
+    if role not in _KNOWN:
+        raise InputError(f"message {place} has the role {named!r}; use one of {', '.join(_KNOWN)}")
+    content = message.get("content", message.get("parts"))
+    if isinstance(content, list | tuple):
+        content = [_plain(part) for part in content]
+    several = isinstance(content, list) and all(isinstance(part, str | Mapping) for part in content)
+    if not (isinstance(content, str) or several or (content is None and role != "user")):
+        raise InputError(f"message {place} has content of type {type(content).__name__}; give a text or a list of them")
+    return {**message, "role": role, "content": content}
+
+
+def _plain(value: object) -> object:
+    """Return a framework's object for a message, or for a part of one, as the mapping that it stands for."""
+    dump = getattr(value, "model_dump", None)
+    return dump() if callable(dump) else value
 
 
 class Turns(Facade):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from perdure.api.facade import Facade
 from perdure.engine.composing import in_search
@@ -25,8 +25,16 @@ if TYPE_CHECKING:
     from perdure.store.history import History
 
 PATIENCE = 30.0
-Named = str | Fact
-"""A memory, or its id, or the beginning of it."""
+
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str:
+        """The id of a memory."""
+
+
+Named = str | _Identified
+"""A memory, what was found of one, its id, or the beginning of it."""
 
 
 class MemoryView(Facade):
@@ -45,29 +53,32 @@ class MemoryView(Facade):
         """Store a text as it is, or what is worth keeping of messages. The first call waits until the model is loaded.
 
         Args:
-            said: the text; or a list of messages, as `[{"role": "user", "content": "I own a boat."}]`.
-            given: of a text, what `store` takes.
+            said: the text; or a list of messages, as `[{"role": "user", "content": "I own a boat."}]`, in the shape of
+                OpenAI, Anthropic, Google or LangChain: their own objects will do. What a person said is looked at;
+                calls of tools, their results, images and the words of the system are passed over.
+            given: of a text, what `store` takes; of messages `metadata`, for whatever is kept of them.
 
         Returns:
             What was added. Of messages it is what is kept of them by now: they are safe on disk, and what takes longer
             than half a minute is there later.
 
         Raises:
-            InputError, ScopeError, StoreError: see `store`; messages have no values beside them.
+            InputError: a message has a role or a shape that is not known, or see `store`, as for the next ones.
+            ScopeError, StoreError: see `store`.
         """
         # What is stored before the model has loaded can be found by its words alone, for a while.
         self._engine.model.wait(PATIENCE)
         if isinstance(said, str):
             return [self.store(said, **given)]
-        if not isinstance(said, list | tuple) or not all(isinstance(each, Mapping) for each in said):
-            raise InputError("give a text, or a list of messages: [{'role': 'user', 'content': 'I own a boat.'}]")
+        from perdure.api.turns import Turns, understood
+
+        messages, metadata = understood(said), given.pop("metadata", None) or {}
         if given:
             raise InputError(f"{', '.join(given)} cannot be given for messages; store each text with its own")
-        from perdure.api.turns import Turns
-
+        lifecycle.checked({"metadata": metadata})
         store, session = self._engine.store, self._context.session_id
         since = store.database.query(newest)
-        Turns(self._engine, self._context).after(said, True, self._context)
+        Turns(self._engine, self._context).after(messages, True, replace(self._context, metadata=metadata))
         self._engine.settle(PATIENCE)
         found = store.database.query(history.changes, self._audience, since, -1)
         added = [each.fact for each in found if each.action == "add" and each.session == session]
@@ -104,7 +115,8 @@ class MemoryView(Facade):
             tags: instead of those that its words give: texts, or one text with commas.
             decay_class: how long it lives; None: for good, unless its own words say when it ends.
             metadata: JSON values.
-            scope: to whom it belongs, as "agent:main user:*" to all users of an agent; None: the caller.
+            scope: to whom it belongs, as "agent:main user:*" to all users of an agent, or "global" to everybody who
+                uses this store; None: the caller.
             channel: by which way it comes in.
             supersedes: id of the memory whose place it takes.
 
@@ -122,7 +134,7 @@ class MemoryView(Facade):
 
         replaced = self._own(supersedes) if supersedes else None
         there = Scope(replaced.scope, replaced.scope_target) if replaced else None
-        home = self._audience.writable(Scope.parse(scope) if scope else there)
+        home = self._audience.writable(there if scope is None else Scope.parse(scope))
         if replaced is not None and there != home:
             raise ScopeError(f"fact {replaced.id} belongs to {there}; what takes its place cannot go to {home}")
         given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
@@ -169,7 +181,7 @@ class MemoryView(Facade):
 
     def search(
         self, query: str, *, limit: int = 10, category: str | None = None, tag: str | None = None,
-        as_of: Moment | None = None,
+        as_of: Moment | None = None, scope: str | None = None, metadata: Mapping[str, Any] | None = None,
     ) -> Sequence[Hit]:  # fmt: skip
         """Return the memories that are nearest to a query, best first, each with its score: nothing is left out.
 
@@ -181,21 +193,25 @@ class MemoryView(Facade):
             category: of this category.
             tag: with this tag.
             as_of: as of this time: a date, ISO 8601 or epoch seconds.
+            scope: of this scope alone, as "user:ada"; None: of all that the caller reads.
+            metadata: with these plain values in their metadata, each alone or in a list.
 
         Raises:
-            InputError: the query is empty, or the limit out of range.
+            InputError: the query is empty, the limit out of range, or a value does not fit.
+            ScopeError: the scope is none.
         """
         from perdure.api.fact_search import search_facts
 
         if not isinstance(query, str):
             raise refused(query, "a text", "query")
         self._engine.model.wait(PATIENCE)
-        chosen = listing.Filter(category=category)
+        chosen = _chosen(category, scope, metadata)
         return search_facts(self._engine, self._view(tag=tag, as_of=as_of), query, chosen, limit)
 
     def get_all(
-        self, *, limit: int = 100, offset: int = 0, category: str | None = None, tag: str | None = None
-    ) -> Sequence[Fact]:
+        self, *, limit: int = 100, offset: int = 0, category: str | None = None, tag: str | None = None,
+        scope: str | None = None, metadata: Mapping[str, Any] | None = None,
+    ) -> Sequence[Fact]:  # fmt: skip
         """Return memories, newest first.
 
         Args:
@@ -203,18 +219,21 @@ class MemoryView(Facade):
             offset: after so many others.
             category: of this category.
             tag: with this tag.
+            scope: of this scope alone; see `search`, as for `metadata`.
+            metadata: with these values.
 
         Raises:
-            InputError: limit or offset are out of range.
+            InputError: limit or offset are out of range, or a value does not fit.
+            ScopeError: the scope is none.
         """
-        chosen = listing.Filter(category=category)
+        chosen = _chosen(category, scope, metadata)
         return self._engine.store.database.query(listing.list_facts, self._view(tag=tag), chosen, limit, offset)
 
     def delete(self, fact_id: Named) -> Fact:
         """Forget a memory; see `forget`."""
         return self.forget(fact_id)
 
-    def history(self, fact_id: str) -> History:
+    def history(self, fact_id: Named) -> History:
         """Return all versions of a memory, also if it is forgotten, and what was done to them.
 
         Raises:
@@ -264,3 +283,13 @@ class MemoryView(Facade):
         fact = self._engine.store.database.query(search.by_prefix, fact_id, view)
         self._audience.writable(Scope(fact.scope, fact.scope_target))
         return fact
+
+
+def _chosen(category: str | None, scope: str | None, metadata: Mapping[str, Any] | None) -> listing.Filter:
+    """Return what chooses these memories."""
+    if not isinstance(metadata, Mapping | None):
+        raise InputError(f"metadata is of type {type(metadata).__name__}; give names and plain values")
+    marks = tuple((metadata or {}).items())
+    if strange := [name for name, value in marks if not isinstance(value, str | int | float | None)]:
+        raise InputError(f"metadata {strange[0]!r} is looked for by a text, a number, True, False or None alone")
+    return listing.Filter(category=category, scope=None if scope is None else Scope.parse(scope), marks=marks)

@@ -10,6 +10,7 @@ from typing import Any
 from perdure.capture.describe import CategoryPatterns, describe
 from perdure.capture.lifetimes import timed
 from perdure.capture.statements import Statement
+from perdure.errors import InputError
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
 from perdure.store.lifecycle import checked
@@ -41,6 +42,8 @@ def explicit_fact(
     `now`: epoch seconds; what it says of days counts in the zone.
     """
     values = {name: value for name in Given.__slots__ if (value := getattr(given, name)) is not None}
+    if channel not in tuple(Channel):
+        raise InputError(f"channel {channel!r} is unknown; use one of {', '.join(Channel)}")
     fitting = checked({**values, "text": text, "importance": given.importance})
     # Redacted first: a slot's value cut out of "my password is ..." no longer shows what it is.
     given_fact = Fact(

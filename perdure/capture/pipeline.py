@@ -253,7 +253,7 @@ def _draft(
         extraction_method=f"rule:{statement.cue}",
         confidence=statement.confidence,
         extraction_confidence=statement.confidence,
-        metadata={SPEAKER: name} if name else {},
+        metadata=entry.get("metadata", {}) | ({SPEAKER: name} if name else {}),
     )
     fact = timed(fact, said_at, zone, moment=statement.moment)
     return replace(fact, text=f"{name}: " * bool(name) + fact.text + statement.after)

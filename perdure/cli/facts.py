@@ -163,7 +163,7 @@ def history(memory: Memory, output: Output, fact_id: str | None, since: int, lim
     Example: perdure history 1f0c9a3e
     """
     known = None if fact_id is None else memory.history(fact_id)
-    changes = memory.changes(since, limit) if known is None else known.changes
+    changes = memory.admin.changes(since, limit) if known is None else known.changes
     told: dict[str, Any] = {"changes": [asdict(each) | {"fact": each.fact.id} for each in changes]}
     output.json(told if known is None else told | {"versions": known.versions})
     if known is not None and known.versions:

@@ -113,7 +113,7 @@ def eval_(memory: Memory, output: Output, size: int, seed: int, earlier: Path | 
     """
     before = None if earlier is None else _result(earlier)
     with steps("asking", quiet=output.as_json):
-        result = memory.evaluate(size, seed)
+        result = memory.admin.evaluate(size, seed)
     after = result.to_dict()
     differences = [] if before is None else compare(before, after)
     changes = {name: [old, new] for name, old, new in differences}

@@ -101,7 +101,7 @@ def measure(dialogues: Sequence[Dialogue], home: Path, on_turn: Callable[[], Non
         stopwatch = Stopwatch(memory, home / "append.probe", on_turn)
         play_dialogues(dialogues, memory, clock, stopwatch)
         stopwatch.close()
-        facts = [change.fact for change in memory.changes(limit=10**9) if change.action == "add"]
+        facts = [change.fact for change in memory.admin.changes(limit=10**9) if change.action == "add"]
     figures = stopwatch.figures(Counter(fact.category for fact in facts), time.monotonic() - began)
     return {**figures, "memories": [fact.text for fact in facts]}
 
@@ -141,7 +141,7 @@ class Stopwatch(Listener):
             self._asked.add(turn.user)
             self._seconds["recall"].append(turn.recall_seconds)
             began = time.perf_counter()
-            if self._memory.embed(turn.user) is not None:
+            if self._memory.admin.embed(turn.user) is not None:
                 self._seconds["embed"].append(time.perf_counter() - began)
         self._on_turn()
 
@@ -318,7 +318,7 @@ def _play_session(session: ScriptSession, home: Path, summary: Summary, report: 
             before = memory.status().changes
             turn = host.turn(scripted.user, scripted.agent)
             memory.settle()
-            captured = [change.fact.text for change in memory.changes(before) if change.action == "add"]
+            captured = [change.fact.text for change in memory.admin.changes(before) if change.action == "add"]
             summary.captured += len(captured)
             texts = [item.text for recall in turn.recalls for item in recall.items]
             report(scripted, turn, captured, summary.judge(scripted, texts))

@@ -10,30 +10,29 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any, Self
 
 from perdure.api import memory as library
 from perdure.api.stored import Outcome, Stored
+from perdure.api.turns import understood
 from perdure.api.view import MemoryView
-from perdure.errors import InputError, NotFoundError, ScopeError
+from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store import history, lifecycle, search
 from perdure.store.fact import Fact
-from perdure.store.listing import MAX_LIMIT, check_page
-from perdure.store.scope import ALL_SCOPES, OWNER, Scope, checked_id
+from perdure.store.listing import MAX_LIMIT
+from perdure.store.scope import ALL_SCOPES, Scope, checked_id, named_user
 from perdure.store.search import View
 from perdure.store.transaction import Author
 from perdure.text.clean import message_text
 
-HOST = "mem0"
+_HOST = "mem0"
 """By which the journal knows this door; also the agent that has what belongs to a run and no user."""
-IDS = ("user_id", "agent_id", "run_id")
-SPARE = 100
-"""Memories for everybody that may be nearer than a user's own."""
-EVENTS = {Outcome.STORED: "ADD", Outcome.REPLACED: "UPDATE", Outcome.WITHDREW: "DELETE"}
+_IDS = ("user_id", "agent_id", "run_id")
+_EVENTS = {Outcome.STORED: "ADD", Outcome.REPLACED: "UPDATE", Outcome.WITHDREW: "DELETE"}
 
 
 class Memory:
@@ -79,11 +78,12 @@ class Memory:
         view, given = self._for(user_id, agent_id, run_id)
         if metadata is not None and not isinstance(metadata, Mapping):
             raise InputError(f"metadata are of type {type(metadata).__name__}; give names and JSON values")
-        kept = {**{name: value for name, value in (metadata or {}).items() if name not in IDS}, **given}
+        kept = {**{name: value for name, value in (metadata or {}).items() if name not in _IDS}, **given}
         said = [messages] if isinstance(messages, Mapping) else messages
-        # Of messages the marks are set afterwards, which two threads must not do for each other.
+        # What was known gets further marks, which two threads must not set for each other.
         with self._lock:
-            added = view.add(said) if infer or isinstance(said, str) else _verbatim(view, said)
+            taken = infer or isinstance(said, str)
+            added = view.add(said, metadata=kept) if taken else _verbatim(view, said, kept)
             told = [(_event(fact), _marked(view, fact, kept)) for fact in added]
         return {"results": [{"id": fact.id, "memory": fact.text, "event": event} for event, fact in told if event]}
 
@@ -110,11 +110,8 @@ class Memory:
         """
         view, given = self._for(user_id, agent_id, run_id, filters)
         most = limit if top_k is None else top_k
-        check_page(most)
-        # Marks are looked at afterwards, and so is what belongs to everybody.
-        hits = view.search(query, limit=MAX_LIMIT if given else min(SPARE + most, MAX_LIMIT))
-        own = [hit for hit in hits if _has(view, hit.fact, given)][:most]
-        found = [_shown(hit.fact) | {"score": hit.score} for hit in own if threshold is None or hit.score >= threshold]
+        hits = view.search(query, limit=most, scope=str(view._home()), metadata=given)
+        found = [_shown(hit.fact) | {"score": hit.score} for hit in hits if threshold is None or hit.score >= threshold]
         return {"results": found}
 
     def get_all(
@@ -124,8 +121,8 @@ class Memory:
         """Return memories as `results`, newest first; see `search`."""
         view, given = self._for(user_id, agent_id, run_id, filters)
         most = limit if top_k is None else top_k
-        check_page(most)
-        return {"results": [_shown(fact) for fact in islice(_all(view, given), most)]}
+        facts = view.get_all(limit=most, scope=str(view._home()), metadata=given)
+        return {"results": [_shown(fact) for fact in facts]}
 
     def get(self, memory_id: str) -> dict[str, Any] | None:
         """Return a memory by its id; None: there is none."""
@@ -164,10 +161,11 @@ class Memory:
             InputError: none of the ids is given.
         """
         view, given = self._for(user_id, agent_id, run_id)
-        for fact in list(_all(view, given)):
-            # What quotes another memory goes with it.
-            with suppress(NotFoundError):
-                view.forget(view.get(fact.id))
+        while facts := view.get_all(limit=MAX_LIMIT, scope=str(view._home()), metadata=given):
+            for fact in facts:
+                # What quotes another memory goes with it.
+                with suppress(NotFoundError):
+                    view.forget(view.get(fact))
         return {"message": "Memories deleted successfully!"}
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
@@ -194,10 +192,10 @@ class Memory:
 
     def reset(self) -> None:
         """Forget all that was added by this door, of all users; `perdure unforget` brings each back."""
-        with self._store._engine.store.write(Author(Channel.LIBRARY, HOST)) as tx:
+        with self._store._engine.store.write(Author(Channel.LIBRARY, _HOST)) as tx:
             for change in history.changes(tx.connection, ALL_SCOPES, 0, -1):
                 # What quotes another memory goes with it.
-                mine = change.action == "add" and change.host == HOST
+                mine = change.action == "add" and change.host == _HOST
                 if mine and (fact := tx.fact(change.fact.id)).forgotten_at is None and fact.superseded_at is None:
                     lifecycle.forget(tx, fact.id)
 
@@ -211,15 +209,13 @@ class Memory:
         """Return what a user, or an agent, has, and what its memories are to have in their metadata."""
         given = {"user_id": user, "agent_id": agent, "run_id": run}
         wanted = {**_flat(filters), **{name: value for name, value in given.items() if value is not None}}
-        ids = {name: checked_id(wanted[name], name.removesuffix("_id")) for name in IDS if name in wanted}
+        ids = {name: checked_id(wanted[name], name.removesuffix("_id")) for name in _IDS if name in wanted}
         if not ids:
-            raise InputError(f"say whose memories are meant: give one of {', '.join(IDS)}")
-        user = ids.get("user_id")
-        if user == OWNER:
-            raise ScopeError(f"user id {OWNER!r} stands for the owner of this machine; name your users otherwise")
+            raise InputError(f"say whose memories are meant: give one of {', '.join(_IDS)}")
+        user = named_user(ids["user_id"]) if "user_id" in ids else None
         # Of a user the agent is only a mark: who asks for the user alone is to find it, too.
-        agent = None if user else ids.get("agent_id", HOST)
-        context = TurnContext(user_id=user, agent_id=agent, session_id=ids.get("run_id"), host=HOST)
+        agent = None if user else ids.get("agent_id", _HOST)
+        context = TurnContext(user_id=user, agent_id=agent, session_id=ids.get("run_id"), host=_HOST)
         marks = {name: value for name, value in {**wanted, **ids}.items() if name != "user_id"}
         return MemoryView(self._store._engine, context), marks
 
@@ -233,7 +229,7 @@ class Memory:
         whole = View(ALL_SCOPES, engine.clock.now(), everything=True)
         found = engine.store.database.query(search.by_prefix, memory_id, whole)
         scope = Scope(found.scope, found.scope_target)
-        view = MemoryView(engine, TurnContext(user_id=scope.user, agent_id=scope.agent, host=HOST))
+        view = MemoryView(engine, TurnContext(user_id=scope.user, agent_id=scope.agent, host=_HOST))
         newest = view.history(found.id).versions[-1]
         return view, view.get(newest.id) if live else newest
 
@@ -258,24 +254,22 @@ def _flat(filters: Any) -> dict[str, Any]:
     return found
 
 
-def _verbatim(view: MemoryView, said: Any) -> list[Fact]:
+def _verbatim(view: MemoryView, said: Any, kept: Mapping[str, Any]) -> list[Fact]:
     """Store what messages say, whatever it is, but for a system's."""
-    if not isinstance(said, list | tuple) or not all(isinstance(each, Mapping) for each in said):
-        raise InputError("messages must be a list, as [{'role': 'user', 'content': 'I own a boat.'}]")
-    texts = [message_text(each) for each in said if each.get("role") != "system"]
-    return [fact for text in texts if text.strip() for fact in view.add(text)]
+    texts = [message_text(each) for each in understood(said) if each["role"] != "system"]
+    return [view.store(text, metadata=kept) for text in texts if text.strip()]
 
 
 def _event(fact: Fact) -> str | None:
     """Return mem0's word for what became of a text; None: it was known."""
     outcome = fact.outcome if isinstance(fact, Stored) else Outcome.REPLACED if fact.supersedes_id else Outcome.STORED
-    return EVENTS.get(outcome)
+    return _EVENTS.get(outcome)
 
 
 def _marked(view: MemoryView, fact: Fact, kept: Mapping[str, Any]) -> Fact:
     """Return a memory with marks: of agents and runs it has all for which it was said."""
     marks = {**fact.metadata, **kept}
-    for name in IDS:
+    for name in _IDS:
         before, given = fact.metadata.get(name, []), kept.get(name)
         several = dict.fromkeys([*(before if isinstance(before, list) else [before]), *([given] if given else [])])
         if several:
@@ -284,34 +278,13 @@ def _marked(view: MemoryView, fact: Fact, kept: Mapping[str, Any]) -> Fact:
     return view.update(fact, metadata=marks) if live and marks != fact.metadata else fact
 
 
-def _all(view: MemoryView, given: Mapping[str, Any]) -> Iterator[Fact]:
-    offset = 0
-    while page := view.get_all(limit=MAX_LIMIT, offset=offset):
-        yield from (fact for fact in page if _has(view, fact, given))
-        offset += len(page)
-
-
-def _has(view: MemoryView, fact: Fact, given: Mapping[str, Any]) -> bool:
-    """Return whether a memory is the caller's own, and no one's for all, and has the marks."""
-    marks = fact.metadata
-    of_them = (
-        value == marks.get(name) or (name in IDS and value in _several(marks.get(name)))
-        for name, value in given.items()
-    )
-    return Scope(fact.scope, fact.scope_target) == view._home() and all(of_them)
-
-
-def _several(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _shown(fact: Fact) -> dict[str, Any]:
     """Return a memory as mem0 shows it."""
     user = Scope(fact.scope, fact.scope_target).user
-    marks = {name: fact.metadata[name] for name in IDS if name in fact.metadata}
+    marks = {name: fact.metadata[name] for name in _IDS if name in fact.metadata}
     return {
         "id": fact.id, "memory": fact.text, "hash": fact.normalized_hash, "categories": [fact.category],
-        "metadata": {name: value for name, value in fact.metadata.items() if name not in IDS} or None,
+        "metadata": {name: value for name, value in fact.metadata.items() if name not in _IDS} or None,
         "created_at": _iso(fact.created_at), "updated_at": _iso(fact.last_confirmed_at or fact.created_at),
         **marks, **({"user_id": user} if user else {}),
     }  # fmt: skip

@@ -13,6 +13,7 @@ from perdure.engine.settings import Settings
 from perdure.hooks.types import Messages, TurnContext
 from perdure.recent import Recent
 from perdure.store.inbox_lines import PROJECT, Entry
+from perdure.store.safe import safe_values
 from perdure.store.scope import Scope
 from perdure.text.timestamps import ZONE, seconds
 
@@ -67,6 +68,7 @@ class TurnIntake:
                 # Another machine may come to capture it.
                 **({ZONE: zone} if (zone := context.timezone or self.settings.timezone) else {}),
                 "host": context.host, "turn": context.turn_id, "messages": intake.messages,
+                **({"metadata": safe_values(context.metadata)} if context.metadata else {}),
                 **({RECORD: said} if said else {}),
             })  # fmt: skip
         # Not before: a turn that could not be written comes again with the next one, and is new then.

@@ -103,6 +103,7 @@ class TurnContext:
         keeps_block: whether the host keeps the recalled block in its own history.
         now: the host's time in epoch seconds; None for the clock of perdure.
         timezone: where the user is, by its IANA name; None: as the settings say, or on this machine.
+        metadata: JSON values that the memories made of this turn are to have in theirs.
     """
 
     session_id: str | None = None
@@ -120,6 +121,7 @@ class TurnContext:
     keeps_block: bool = False
     now: float | None = None
     timezone: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "float | None": (int, float, type(None)), "tuple[str, ...]": (list,), "Channel": (str,),
     "Mapping[str, Any]": (dict,),
 }  # fmt: skip
-_TYPES = {column.name: _KINDS[str(column.type)] for column in fields(Fact)}
+_TYPES = {column.name: _KINDS[str(column.type).replace("Epoch", "float")] for column in fields(Fact)}
 _LINK_TYPES: Mapping[str, tuple[type, ...]] = {
     "id": (str,), "source_fact_id": (str,), "target_fact_id": (str,), "link_type": (str,),
     "strength": (int, float), "created_at": (int, float),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -76,10 +77,11 @@ class Redactor:
                 return [self.value(item, labels) for item in value]
             case None | bool():
                 return value
-            case int() | float():
+            case int() | float() if math.isfinite(value):
                 return self._number(value, labels)
             case _:
-                raise InputError(f"metadata holds a value of type {type(value).__name__}; JSON values only")
+                told = value if isinstance(value, float) else "a value"
+                raise InputError(f"metadata holds {told} of type {type(value).__name__}; JSON values only")
 
     def elsewhere(self, value: Any) -> Any:
         """Return a JSON value without the secrets that were found in other values."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from datetime import tzinfo
 from typing import Any
 
 from perdure.errors import refused
@@ -15,14 +15,14 @@ from perdure.hooks.types import Channel
 from perdure.ranking.decay import DEFAULT_CLASS
 from perdure.store.sql import Row
 from perdure.text.clean import clean
-from perdure.text.timestamps import ZONE, zone_of
+from perdure.text.timestamps import ZONE, Dated, Epoch, zone_of
 
 CATEGORIES = ("preference", "fact", "decision", "entity", "other")
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One thing that is remembered. All times are epoch seconds."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Fact(Dated):
+    """One thing that is remembered. All times are epoch seconds; `to_dict` and `created` tell them as people do."""
 
     text: str
     id: str = ""  # UUID
@@ -35,12 +35,12 @@ class Fact:
     value: str | None = None
     source: str = "conversation"  # a word for people
     channel: Channel = Channel.UNKNOWN  # which way it came in; decides what it may do
-    created_at: float = 0.0
-    source_date: float | None = None  # when it was said, if that is not when it was stored
+    created_at: Epoch = 0.0
+    source_date: Epoch | None = None  # when it was said, if that is not when it was stored
     decay_class: str = DEFAULT_CLASS
-    expires_at: float | None = None
-    decay_freeze_until: float | None = None
-    last_confirmed_at: float | None = None
+    expires_at: Epoch | None = None
+    decay_freeze_until: Epoch | None = None
+    last_confirmed_at: Epoch | None = None
     confidence: float = 1.0  # 0 to 1, falls with age
     summary: str | None = None  # stands for a long text in a recalled block
     tags: tuple[str, ...] = ()  # topic labels
@@ -50,15 +50,15 @@ class Fact:
     access_count: int = 0  # how often it was used; this lets it count for more and live longer
     injected_count: int = 0  # how often it was put into a prompt
     reinforced_count: int = 0  # how often it was said again
-    last_accessed: float | None = None  # when it was last used
+    last_accessed: Epoch | None = None  # when it was last used
     # From when and until when it was true in the world.
-    valid_from: float | None = None
-    valid_until: float | None = None
+    valid_from: Epoch | None = None
+    valid_until: Epoch | None = None
     # Its place in a chain of versions: when and by what it was replaced, and what it replaces.
-    superseded_at: float | None = None
+    superseded_at: Epoch | None = None
     superseded_by: str | None = None
     supersedes_id: str | None = None
-    forgotten_at: float | None = None  # a forgotten fact is in no answer, but can be brought back
+    forgotten_at: Epoch | None = None  # a forgotten fact is in no answer, but can be brought back
     tier: str = "warm"  # hot, warm or cold
     # To whom it belongs.
     scope: str = "global"
@@ -75,12 +75,17 @@ class Fact:
     change_seq: int = 0  # the journal entry that changed it last
 
     @property
+    def created(self) -> dt.datetime:
+        """When it was stored, in UTC."""
+        return dt.datetime.fromtimestamp(self.created_at, dt.UTC)
+
+    @property
     def effective_date(self) -> float:
         """When it was said, as far as known; decides between equals."""
         return self.source_date if self.source_date is not None else self.created_at
 
     @property
-    def zone(self) -> tzinfo | None:
+    def zone(self) -> dt.tzinfo | None:
         """In which zone its words count days; None: the machine's."""
         return zone_of(self.metadata.get(ZONE))
 
@@ -111,7 +116,7 @@ def to_column(name: str, value: Any) -> Any:
     if name == "tags":
         return join_tags(value)
     if name == "metadata":
-        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+        return json.dumps(value, ensure_ascii=False)
     return int(value) if name in _BOOLEANS else value
 
 

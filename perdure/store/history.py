@@ -13,6 +13,7 @@ from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, by_prefix
 from perdure.store.sql import Connection, dialect, run
 from perdure.store.transaction import Transaction
+from perdure.text.timestamps import Dated, Epoch
 
 ALL = 2**62
 """More rows than there are."""
@@ -20,12 +21,12 @@ REMOVALS = ("purge", "prune")
 """Actions that end a fact which was meant to end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+@dataclass(frozen=True, slots=True, repr=False)
+class Change(Dated):
     """An entry of the journal."""
 
     seq: int  # its number; later changes have higher ones
-    at: float  # when, epoch seconds
+    at: Epoch  # when, epoch seconds
     action: str  # such as "add", "supersede" or "reinforce"
     fact: Fact  # the fact it was done to, as it is now
     other_id: str | None  # the other fact it has to do with, such as the one that takes its place, if that may be read
@@ -59,8 +60,8 @@ def changes(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+@dataclass(frozen=True, slots=True, repr=False)
+class History(Dated):
     """How a fact became what it is."""
 
     # The fact in all its versions, oldest first, also if it is superseded, expired or forgotten
@@ -68,7 +69,7 @@ class History:
     changes: Sequence[Change]  # the journal's entries of all of them, oldest first
 
 
-def history(connection: Connection, fact_id: str, view: View) -> History:
+def history(connection: Connection, fact_id: object, view: View) -> History:
     """Return the history of a fact: both ways along its chain of versions.
 
     What the audience may not read ends the chain.
@@ -91,13 +92,13 @@ _ENDS = ("supersede", "retract")
 """What the journal calls it when a fact is replaced, and when it is withdrawn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+@dataclass(frozen=True, slots=True, repr=False)
+class Replacement(Dated):
     """A fact that was replaced or withdrawn."""
 
     old: Fact
     new: Fact | None  # what took its place, if anything did and the reader may see it
-    at: float  # when, epoch seconds
+    at: Epoch  # when, epoch seconds
     reason: str  # why, in a few words
     channel: str
     host: str

@@ -142,13 +142,16 @@ def succeed(tx: Transaction, old_id: str, fact: Fact, vector: StoredVector | Non
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values of a fact if they fit."""
     for name in _WORDS & values.keys():
-        if not isinstance(values[name], str) and (name == "text" or values[name] is not None):
+        if not isinstance(values[name], str) and (name in ("text", "category") or values[name] is not None):
             raise refused(values[name], "a text", name)
     for name in ("importance", "confidence"):
         number = values.get(name, 1)
         if not isinstance(number, int | float) or not 0 <= number <= 1:
             raise InputError(f"{name} is {number!r}; it must be from 0 to 1")
-    if not isinstance(values.get("metadata") or {}, Mapping):
+    for name in ("valid_from", "valid_until"):
+        if not isinstance(values.get(name), int | float | None):
+            raise refused(values[name], "epoch seconds", name)
+    if not isinstance(values.get("metadata", {}), Mapping):
         raise refused(values["metadata"], "names with their values", "metadata")
     if values.get("decay_class", DEFAULT_CLASS) not in tuple(LIFETIMES):
         raise refused(values["decay_class"], f"one of {', '.join(LIFETIMES)}", "decay_class")

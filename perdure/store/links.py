@@ -85,7 +85,7 @@ def related(connection: Connection, seeds: Iterable[str], view: View, depth: int
 
     The seeds are not in the result. The `depth` is from 1 to 10.
     """
-    if not 1 <= depth <= MAX_DEPTH:
+    if not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
         raise InputError(f"depth is {depth}; it must be from 1 to {MAX_DEPTH}")
     frontier = list(dict.fromkeys(seeds))
     seen = set(frontier)

@@ -10,14 +10,14 @@ from enum import StrEnum
 from typing import Any
 
 from perdure.errors import InputError, NotFoundError, refused
-from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql, split_tags
+from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql, split_tags, to_column
 from perdure.store.scope import BOUND, EVERYONE, OWNER, Audience, Scope
 from perdure.store.search import View, by_prefix
 from perdure.store.sql import Connection, Dialect, dialect, marks, run
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.clean import clean
-from perdure.text.timestamps import Moment, moment
+from perdure.text.timestamps import Dated, Moment, moment
 
 MAX_LIMIT = 10_000
 PAGE = 500
@@ -63,6 +63,8 @@ class Filter:
     review_state: str | None = None  # approved, pending or rejected
     ends: bool | None = None  # whether it fades and ends one day, or has ended
     channel: str | None = None  # came in this way; see `perdure.hooks.types.Channel`
+    within: str | None = None  # about this entity, or one whose name goes on behind a full stop
+    marks: tuple[tuple[str, Any], ...] = ()  # names and plain values of metadata, each alone or in a list
 
     @property
     def hint(self) -> str:
@@ -74,6 +76,11 @@ class Filter:
             return "facts_waiting"
         rare = (self.entity, self.pinned, self.review_state, self.ends)
         return "facts_said" if all(each is None for each in rare) else ""
+
+    def holds(self, fact: Fact) -> bool:
+        """Return whether a fact has the marks, and not just an object within its metadata."""
+        pairs = [(fact.metadata.get(name), value) for name, value in self.marks]
+        return all(there == value or (isinstance(there, list) and value in there) for there, value in pairs)
 
     def sql(self, audience: Audience) -> tuple[str, tuple[Any, ...]]:
         """Return the SQL condition and its values, the scope as the audience means it."""
@@ -89,11 +96,15 @@ class Filter:
             ("facts.review_state = ?", _cleaned(self.review_state, "review_state")),
             ("(facts.expires_at IS NOT NULL) = ?", None if self.ends is None else int(self.ends)),
             ("facts.channel = ?", self.channel),
+            ("instr(facts.entity || '.', ?) = 1", None if self.within is None else f"{self.within}."),
         ]
         used = [(condition, value) for condition, value in wanted if value is not None]
         # As a literal, by which SQLite sees that the index of what waits will do.
         waits = ["facts.review_state = 'pending'"] if self.review_state == "pending" else []
-        return " AND ".join(waits + [condition for condition, _ in used]) or "TRUE", tuple(value for _, value in used)
+        marked = [_marked(name, value) for name, value in self.marks]
+        conditions = waits + [condition for condition, _ in (*used, *marked)]
+        values = (*(value for _, value in used), *(each for _, some in marked for each in some))
+        return " AND ".join(conditions) or "TRUE", values
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +131,8 @@ class Stats:
     by_tag: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+@dataclass(frozen=True, slots=True, repr=False)
+class Listed(Dated):
     """A fact, its state, and in a few words that begin with it why it does not come up by itself; None: it does."""
 
     fact: Fact
@@ -129,8 +140,8 @@ class Listed:
     hidden: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+@dataclass(frozen=True, slots=True, repr=False)
+class Page(Dated):
     """A part of what is kept."""
 
     facts: tuple[Listed, ...]  # newest first; of equals the one stored last
@@ -158,7 +169,7 @@ def _newest_first(connection: Connection, chosen: Filter, condition: str, values
     facts = f"facts {dialect(connection).by_index(chosen.hint) if chosen.hint else ''}"
     order = f"ORDER BY {_DATE} DESC, facts.seq DESC LIMIT ? OFFSET ?"
     rows = run(connection, f"SELECT {SELECT} FROM {facts} WHERE {condition} {order}", values)
-    return [from_row(row) for row in rows]
+    return [fact for row in rows if chosen.holds(fact := from_row(row))]
 
 
 def no_progress(done: int, total: int) -> None:
@@ -221,6 +232,17 @@ def unnamed_counts(connection: Connection, now: float) -> dict[str, int]:
     if all(scope.user in (None, OWNER, EVERYONE) for scope in known.values()):
         return {}
     return {name: count for name, count in counts.items() if known[name].kind in BOUND and known[name].user is None}
+
+
+def _marked(name: str, value: Any) -> tuple[str, tuple[str, ...]]:
+    """Return a condition that holds where metadata has a value, alone or in a list, and its values.
+
+    It is SQL that SQLite and PostgreSQL share: metadata is written in one form, in whose strings no quote stands bare.
+    """
+    plain = "replace(replace(facts.metadata, '}', ','), ']', ',')"
+    named, told = (to_column("metadata", each).replace("}", ",").replace("]", ",") for each in (name, value))
+    condition = f"(instr({plain}, ?) > 0 OR instr(facts.metadata, ?) > 0 AND instr({plain}, ?) > 0)"
+    return condition, (f"{named}: {told},", f"{named}: [", f"{told},")
 
 
 def _cleaned(text: str | None, name: str) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 from perdure.store.scope import Audience
 from perdure.store.sql import Connection, Row, run
 from perdure.store.sql import put as put_row
+from perdure.text.clean import clean
 
 Body = Mapping[str, Any]
 MIN_PREFIX = 8
@@ -114,6 +115,7 @@ def latest(connection: Connection, audience: Audience) -> str | None:
 
 def by_prefix(connection: Connection, prefix: str, audience: Audience) -> str | None:
     """Return the id of the newest receipt of the audience's whose id begins so (at least 8 characters), or None."""
+    prefix = clean(prefix)
     if len(prefix) < MIN_PREFIX:
         return None
     asked, values = audience.asker()

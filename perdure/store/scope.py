@@ -130,6 +130,13 @@ def checked_id(value: str, kind: str) -> str:
     return value
 
 
+def named_user(user: str) -> str:
+    """Return the id of one of a program's users, who is never the owner of this machine."""
+    if user == OWNER:
+        raise ScopeError(f"user id {OWNER!r} stands for the owner of this machine; name your users otherwise")
+    return checked_id(user, "user")
+
+
 def _shared(text: str) -> Scope:
     scope = Scope.parse(text)
     if scope.kind not in SHARED:

@@ -55,6 +55,8 @@ class View:
         condition, values = f"{scope} AND {live}", (*scope_values, *live_values)
         if self.everything:
             condition, values = scope, scope_values
+        if not isinstance(self.as_of, int | float | None):
+            raise InputError(f"as_of is {self.as_of!r}; give epoch seconds")
         if self.tag is not None:
             wanted = [join_tags([tag]) for tag in ([self.tag] if isinstance(self.tag, str) else self.tag)]
             if not wanted or "" in wanted:
@@ -121,9 +123,9 @@ def ids(connection: Connection, view: View) -> set[str]:
     return {row[0] for row in run(connection, f"SELECT facts.id FROM facts WHERE {condition}", values)}
 
 
-def by_prefix(connection: Connection, prefix: str | Fact, view: View) -> Fact:
-    """Return the fact with this id, or with the only id that begins so; or a fact as it is now."""
-    prefix = prefix.id if isinstance(prefix, Fact) else prefix
+def by_prefix(connection: Connection, prefix: object, view: View) -> Fact:
+    """Return the fact with this id, or with the only id that begins so; or the one whose id something has."""
+    prefix = getattr(prefix, "id", prefix)
     if not isinstance(prefix, str):
         raise refused(prefix, "a memory, or its id as a text", "id")
     prefix = prefix.strip().lower()

@@ -14,6 +14,7 @@ from perdure.store.links import between, link, unlink
 from perdure.store.scope import ALL_SCOPES, OWNER, Audience, Scope
 from perdure.store.sql import Connection, dialect, marks, run
 from perdure.store.transaction import Transaction
+from perdure.text.clean import clean
 
 _NOT_UNDONE = ("embed", "purge", "prune", "use")
 """Bookkeeping, and what cannot come back."""
@@ -148,7 +149,7 @@ def undo_chosen(tx: Transaction, audience: Audience, batch: str | None, session:
     if session is not None:
         wanted = list(batches(tx.connection, audience, session=session))
     else:
-        wanted = [batch or last_batch(tx.connection, audience)]
+        wanted = [last_batch(tx.connection, audience) if batch is None else clean(batch)]
     if not wanted:
         raise NotFoundError(f"session {session!r} has left nothing to undo")
     results = [undo(tx, each, audience) for each in wanted]

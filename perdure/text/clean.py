@@ -19,6 +19,8 @@ def clean(text: str) -> str:
     Neither NUL nor a lone surrogate can be stored: SQLite ends a text at NUL, and a lone surrogate has no UTF-8 form.
     Where a program's locale was not UTF-8, Python made a surrogate of each byte: if they are UTF-8, they are read so.
     """
+    if not isinstance(text, str):
+        raise InputError(f"{text!r:.40} is of type {type(text).__name__}; it must be a text")
     if "\0" in text:
         text = text.replace("\0", "")
     if text.isascii():

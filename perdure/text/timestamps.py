@@ -8,8 +8,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import MISSING, Field, fields
+from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from perdure.errors import refused
@@ -28,6 +30,46 @@ _ENVELOPE = lazy(r"\s*\[[^\]\n]{0,80}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)? ?([
 """What a host puts in front of a message: "[Mon 2026-03-16 14:27 GMT+8]"."""
 _AMERICAN = {"HST": -10, "AKST": -9, "AKDT": -8, "PST": -8, "PDT": -7, "MDT": -6, "CST": -6, "CDT": -5, "EDT": -4}
 """Short names that hosts write and no database of zones has."""
+
+
+Epoch = float
+"""The type of a field that holds a time in epoch seconds."""
+
+
+class Dated:
+    """A dataclass that people look at: it shows them its times as texts, and nothing that says nothing."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values; its times are ISO 8601 texts in UTC, where the fields hold epoch seconds."""
+        return {each.name: _plain(getattr(self, each.name), each) for each in fields(cast(Any, self))}
+
+    def __repr__(self) -> str:
+        """Return what differs from the usual."""
+        values = [(each, getattr(self, each.name)) for each in fields(cast(Any, self))]
+        told = (
+            f"{each.name}={_plain(value, each) if isinstance(value, float | Enum) else value!r}"
+            for each, value in values if value != each.default and (value or each.default_factory is MISSING)
+        )  # fmt: skip
+        return f"{type(self).__name__}({', '.join(told)})"
+
+
+def _plain(value: Any, of: Field[Any] | None = None) -> Any:
+    match value:
+        case Dated():
+            return value.to_dict()
+        case Enum():
+            return value.value
+        case Mapping():
+            return {str(_plain(name)): _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case float() if of is not None and str(of.type).startswith("Epoch"):
+            # No calendar has a time that is too far off.
+            with suppress(ValueError, OverflowError, OSError):
+                return dt.datetime.fromtimestamp(value, dt.UTC).isoformat()
+    return value
 
 
 def seconds(value: object) -> float | None:

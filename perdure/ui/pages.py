@@ -170,7 +170,7 @@ def _counted(call: Call, wanted: Filter) -> Stats:
     """Count, but not anew for each page: of a large store that takes longer than all the rest."""
     kept: dict[Filter, Counted] = call.request.app.state.counts
     found, began = kept.get(wanted), time.monotonic()
-    if found is None or (began - found.at > found.took / COUNTING and call.memory.changes(found.changes, 1)):
+    if found is None or (began - found.at > found.took / COUNTING and call.memory.admin.changes(found.changes, 1)):
         changes = call.memory.status().changes
         stats = call.memory.admin.stats(wanted)
         found = kept[wanted] = Counted(stats, changes, began, time.monotonic() - began)

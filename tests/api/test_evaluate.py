@@ -59,7 +59,7 @@ def tables(home: Path) -> dict[str, list[Any]]:
 
 
 def test_a_store_that_answers_is_measured_so(open_memory: OpenMemory, clock: ManualClock) -> None:
-    result = filled(open_memory(), clock).evaluate()
+    result = filled(open_memory(), clock).admin.evaluate()
     assert (result.facts, result.sampled, result.leaks) == (6, 6, 0)
     assert {kind: measure.asked for kind, measure in result.kinds.items()} == {
         "exact": 6,
@@ -74,13 +74,13 @@ def test_a_store_that_answers_is_measured_so(open_memory: OpenMemory, clock: Man
 
 
 def test_a_store_of_other_things_is_silent(open_memory: OpenMemory, clock: ManualClock) -> None:
-    result = filled(open_memory(embedder="none"), clock).evaluate()
+    result = filled(open_memory(embedder="none"), clock).admin.evaluate()
     assert (result.foreign, result.silence, result.model) == (len(FOREIGN_QUESTIONS), 1.0, None)
 
 
 def test_a_store_that_cannot_answer_is_measured_so(open_memory: OpenMemory, clock: ManualClock) -> None:
     # What frames a block takes all the tokens that it may have.
-    result = filled(open_memory(embedder="none", recall_max_tokens=50), clock).evaluate()
+    result = filled(open_memory(embedder="none", recall_max_tokens=50), clock).admin.evaluate()
     assert {measure.in_block for measure in result.kinds.values()} == {0.0}
     assert result.tokens == 0.0
 
@@ -89,8 +89,8 @@ def test_places_are_told_apart(open_memory: OpenMemory) -> None:
     memory = open_memory(embedder="none")
     for name in ("heron", "ibis", "stork", "egret", "crane"):
         memory.store(f"Bread and butter for {name}.")
-    exact_ones = memory.evaluate().kinds["exact"]
-    paraphrases = memory.evaluate().kinds["paraphrase"]
+    exact_ones = memory.admin.evaluate().kinds["exact"]
+    paraphrases = memory.admin.evaluate().kinds["paraphrase"]
     assert exact_ones.at_1 == 1.0
     # Two of the three words may leave out the only one that tells these facts apart.
     assert paraphrases.at_1 is not None
@@ -101,13 +101,13 @@ def test_places_are_told_apart(open_memory: OpenMemory) -> None:
 def test_what_a_foreign_question_brings_up_is_no_silence(open_memory: OpenMemory) -> None:
     memory = open_memory(embedder="none")
     memory.store("Amylase is an enzyme.")
-    assert memory.evaluate().silence == pytest.approx(1 - 1 / len(FOREIGN_QUESTIONS))
+    assert memory.admin.evaluate().silence == pytest.approx(1 - 1 / len(FOREIGN_QUESTIONS))
 
 
 def test_what_is_pinned_is_no_noise(open_memory: OpenMemory) -> None:
     memory = open_memory(embedder="none")
     memory.pin(memory.store(TEXTS[0]).id)
-    result = memory.evaluate()
+    result = memory.admin.evaluate()
     assert result.silence == 1.0
     assert result.kinds["exact"].at_1 == 1.0
 
@@ -119,20 +119,20 @@ def test_nothing_is_changed_in_the_store(open_memory: OpenMemory, clock: ManualC
     memory.settle()
     before = tables(home)
     assert len(before["receipts"]) == 1
-    memory.evaluate()
+    memory.admin.evaluate()
     memory.settle()
     assert tables(home) == before
 
 
 def test_the_result_holds_no_word_of_a_memory(open_memory: OpenMemory, clock: ManualClock) -> None:
-    said = json.dumps(filled(open_memory(), clock).evaluate().to_dict()).casefold()
+    said = json.dumps(filled(open_memory(), clock).admin.evaluate().to_dict()).casefold()
     words = {word for text in TEXTS for word in match_terms(text) if len(word) > 4}
     assert {word for word in words if word in said} == set()
 
 
 def test_only_what_the_caller_may_read_is_asked_about(open_memory: OpenMemory, clock: ManualClock) -> None:
     filled(open_memory(user="eva"), clock)
-    result = open_memory(user="max").evaluate()
+    result = open_memory(user="max").admin.evaluate()
     assert (result.facts, result.sampled, result.leaks) == (0, 0, 0)
     assert {(each.asked, each.at_1, each.tokens) for each in result.kinds.values()} == {(0, None, None)}
 
@@ -165,7 +165,7 @@ def test_a_leak_is_counted(open_memory: OpenMemory, home: Path, user: str, leaks
 
 def test_the_choice_depends_on_the_seed_alone(open_memory: OpenMemory, clock: ManualClock) -> None:
     memory = filled(open_memory(), clock)
-    first, again, other = (memory.evaluate(2, seed) for seed in (1, 1, 2))
+    first, again, other = (memory.admin.evaluate(2, seed) for seed in (1, 1, 2))
     assert first == again
     assert first.sampled == 2
     assert first.sample != other.sample
@@ -174,7 +174,7 @@ def test_the_choice_depends_on_the_seed_alone(open_memory: OpenMemory, clock: Ma
 @pytest.mark.parametrize("size", [0, MAX_SIZE + 1])
 def test_a_size_out_of_range_is_refused(open_memory: OpenMemory, size: int) -> None:
     with pytest.raises(InputError, match=f"size is {size}"):
-        open_memory(embedder="none").evaluate(size)
+        open_memory(embedder="none").admin.evaluate(size)
 
 
 def test_results_are_compared() -> None:

@@ -38,7 +38,7 @@ def test_a_filter_narrows_the_search_by_meaning_too(memory: Memory, chosen: Filt
 
 
 def test_a_search_leaves_nothing_behind(memory: Memory) -> None:
-    before, changes = memory.admin.list(), memory.changes()
+    before, changes = memory.admin.list(), memory.admin.changes()
     memory.admin.search(QUERY)
     memory.settle()
-    assert (memory.admin.list(), memory.changes()) == (before, changes)
+    assert (memory.admin.list(), memory.admin.changes()) == (before, changes)

@@ -103,7 +103,7 @@ def test_a_word_on_a_memory_is_journalled(open_memory: OpenMemory) -> None:
     tell(memory, " ".join(lines(0, 3)))
     first, second = memory.admin.review()
     memory.admin.approve(first.id, first.id, second.id)
-    assert [change.action for change in memory.changes()][-2:] == ["approve", "approve"]
+    assert [change.action for change in memory.admin.changes()][-2:] == ["approve", "approve"]
     assert len(memory.undo().facts) == 2
     assert len(memory.admin.review()) == 2
 

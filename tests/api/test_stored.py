@@ -42,7 +42,7 @@ def test_what_is_replaced_is_told_and_its_words_undo_it(open_memory: OpenMemory)
     undo = f"(undo: perdure undo --batch {new.batch[:8]})"
     assert new.told() == f"Stored as {new.id[:8]}. Replaced {old.id[:8]} 'I live in Ghent.' {undo}"
     memory.undo(new.batch[:8])
-    assert memory.live_ids() == {old.id}
+    assert memory.admin.live_ids() == {old.id}
 
 
 @pytest.mark.parametrize("batch", ["", "1", "zzzzzzzz"])
@@ -51,7 +51,7 @@ def test_a_beginning_that_names_no_change_undoes_nothing(open_memory: OpenMemory
     kept = memory.store("I live in Ghent.")
     with pytest.raises(NotFoundError, match="there is no"):
         memory.undo(batch or kept.batch[:7])
-    assert memory.live_ids() == {kept.id}
+    assert memory.admin.live_ids() == {kept.id}
 
 
 def test_by_hand_it_is_told_as_well(open_memory: OpenMemory) -> None:
@@ -126,9 +126,9 @@ def test_what_was_replaced_is_listed_and_single_ones_come_back(open_memory: Open
     assert listed[0].batch == newest.batch
     assert memory.admin.replaced(since=listed[0].at + 1) == []
     tried = memory.admin.take_back(old.id[:8], dry_run=True)
-    assert (tried[0].superseded_at, memory.live_ids()) == (None, {newest.id})
+    assert (tried[0].superseded_at, memory.admin.live_ids()) == (None, {newest.id})
     assert [fact.id for fact in memory.admin.take_back(old.id[:8])] == [old.id]
-    assert memory.live_ids() == {old.id, newest.id}
+    assert memory.admin.live_ids() == {old.id, newest.id}
     assert memory.get(new.id).supersedes_id is None
     assert [each.old.id for each in memory.admin.replaced()] == [new.id]
     memory.undo()

@@ -101,7 +101,7 @@ def test_what_the_user_asked_for_counts_as_the_users_and_the_rest_as_the_agents(
     assert main.get(asked).channel is Channel.TOOL_ASKED
     assert main.get(unasked).channel is Channel.TOOL_UNASKED
     assert main.get(heartbeat).channel is Channel.TOOL_UNASKED
-    assert {change.channel for change in main.changes()} == {"tool_asked", "tool_unasked"}
+    assert {change.channel for change in main.admin.changes()} == {"tool_asked", "tool_unasked"}
     main.close()
 
 

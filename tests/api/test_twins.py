@@ -102,7 +102,7 @@ def test_what_the_user_says_takes_the_place_of_a_weaker_twin(
     assert TEXT in recall.block
     assert "agent's note" not in recall.block
     assert memory.get(twin.id).superseded_by == fact.id
-    assert {change.action for change in memory.changes() if change.fact.id == twin.id} == {"add", "supersede"}
+    assert {change.action for change in memory.admin.changes() if change.fact.id == twin.id} == {"add", "supersede"}
 
     memory.undo()
     undone = stored(home)[twin.id]

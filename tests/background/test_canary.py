@@ -54,7 +54,7 @@ def test_it_gets_through_and_leaves_no_trace(memory: Memory, tmp_path: Path) -> 
     assert memory.status().facts == 1
     assert memory.status().failing == ()
     assert memory.admin.verify() == []
-    assert [change.action for change in memory.changes()] == ["add"]
+    assert [change.action for change in memory.admin.changes()] == ["add"]
 
 
 def test_one_that_is_not_recalled_shows_in_status_and_one_line(

@@ -67,7 +67,7 @@ def build(home: Path) -> Mapping[str, str]:
         memory.files.add_transcript([{"role": "user", "content": f"The gate is {EVIL}"}], f"s {EVIL}")
         memory.files.sync()
         (notes / "memory" / f"new {CONTROLS}.md").write_text("Not indexed yet.\n")
-        with memory.vault(PASSPHRASE) as vault:
+        with memory.admin.vault(PASSPHRASE) as vault:
             record = vault.store("heron", f"secret {EVIL}")
     files = home.parent / f"files {CONTROLS}"
     files.mkdir()

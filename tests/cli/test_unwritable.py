@@ -32,7 +32,7 @@ memory.ready()
 print(memory.store(sys.argv[3]).id)
 memory.settle()
 if sys.argv[2] == "lance":
-    assert memory.sync_index()
+    assert memory.admin.sync_index()
 memory._engine.keeper.close()  # what is acknowledged from here on waits
 memory.turns.after([{"role": "user", "content": sys.argv[4]}], True, TurnContext(session_id="s"))
 sys.stdout.flush()

@@ -137,6 +137,34 @@ def test_what_is_said_in_two_runs_belongs_to_both(memory: Memory) -> None:
     assert len(memory.get_all(user_id="al")["results"]) == 1
 
 
+def test_what_is_added_with_marks_has_one_version(memory: Memory) -> None:
+    [tea] = memory.add("I love tea.", user_id="al", agent_id="cook", metadata={"topic": "drinks"})["results"]
+    [dog] = memory.add(
+        [{"role": "user", "content": "My dog is called Fido."}], user_id="al", run_id="r1", metadata={"n": 1}
+    )["results"]
+    for each, marks in ((tea, {"topic": "drinks"}), (dog, {"n": 1})):
+        assert (memory.get(each["id"]) or {})["metadata"] == marks
+        assert len(memory.history(each["id"])) == 1
+    with Library.open(user="al") as library:
+        assert [len(library.history(each["id"]).versions) for each in (tea, dog)] == [1, 1]
+    assert [each["id"] for each in memory.search("What do I love?", user_id="al", filters={"n": 1})["results"]] == [
+        dog["id"]
+    ]
+
+
+def test_a_search_by_marks_finds_one_among_many(memory: Memory) -> None:
+    for number in range(150):
+        memory.add(
+            f"We stored crate {number} in the cellar.",
+            user_id="al",
+            metadata={"n": number},
+            agent_id="a" if number else "b",
+        )
+    crates = memory.search("crate", user_id="al", agent_id="b", limit=5)["results"]
+    assert [each["metadata"]["n"] for each in crates] == [0]
+    assert len(memory.get_all(user_id="al", agent_id="a", limit=149)["results"]) == 149
+
+
 def test_a_reset_takes_what_quotes_another_memory(memory: Memory) -> None:
     memory.add("We have a heron at the pond.", user_id="al")
     memory.add("It eats our fish every day. (after: We have a heron at the pond.)", user_id="al")

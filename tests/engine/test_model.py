@@ -323,7 +323,7 @@ def test_closed_it_follows_no_more(store: Store, open_model: OpenModel) -> None:
 def test_the_hash_embedder_takes_its_dimensions(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder="hash", embedder_model="256") as memory:
         assert memory.ready()
-        vector = memory.embed("heron")
+        vector = memory.admin.embed("heron")
         assert vector is not None
         assert len(vector) == 256
     with pytest.raises(SettingsError, match="many"):

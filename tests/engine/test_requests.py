@@ -121,7 +121,7 @@ def test_who_can_be_asked_is_shown_old_and_new_and_nothing_waits(memory: Memory,
     # What is then done is done to the version that was shown, even if the call named it by a number.
     assert not ask(memory, name, Consent.GIVEN, **confirm["arguments"]).refused
     assert live(memory) == ([] if name == "memory_forget" else [HERON])
-    assert memory.changes()[-1].channel == Channel.TOOL_ASKED.value
+    assert memory.admin.changes()[-1].channel == Channel.TOOL_ASKED.value
 
 
 def test_a_question_and_a_request_hold_no_secret(memory: Memory) -> None:
@@ -206,7 +206,7 @@ def test_what_is_stored_has_the_life_and_the_place_that_was_named(memory: Memory
     here = Memory(memory._engine, TurnContext(scopes=("project:heron-1",)))
     fact = here.get(found)
     assert (fact.decay_class, fact.scope, fact.scope_target) == ("short", "project", "heron-1")
-    assert not memory.has(found)
+    assert not memory.admin.has(found)
     nowhere = call_tool(memory, "memory_store", {"text": "The build is slow.", "scope": "project"}, TurnContext())
     assert nowhere.refused
     assert ask(memory, "memory_store", text="The build is slow.", scope="user:alice").refused

@@ -98,7 +98,7 @@ def test_what_an_older_redactor_let_through_goes_at_the_next_start(home: Path, o
     [fact] = memory.admin.list()
     assert (fact.id, fact.text, fact.metadata) == (fact_id, CLEAN, {"note": CLEAN})
     assert {finding.where for finding in memory.admin.verify()} == {"p"}
-    assert "scrub" in {change.action for change in memory.changes() if change.fact.id == fact_id}
+    assert "scrub" in {change.action for change in memory.admin.changes() if change.fact.id == fact_id}
     memory.close()
     assert PASSWORD.encode() not in bytes_of(home)
     assert fts_text(PASSWORD).encode() not in bytes_of(home)

@@ -156,7 +156,7 @@ def test_the_index_holds_exactly_what_is_live(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory:
         assert memory.ready()
         ids = [memory.store(f"The heron of lake {number} nests early").id for number in range(5)]
-        assert memory.sync_index()
+        assert memory.admin.sync_index()
     assert indexed(tmp_path) == live(tmp_path) == sorted(ids)
     store = Store(tmp_path)
     with store.write(AUTHOR) as tx:
@@ -164,7 +164,7 @@ def test_the_index_holds_exactly_what_is_live(tmp_path: Path) -> None:
         tx.supersede(ids[2], tx.add(Fact("The heron of lake 2 nests late")).id)
     store.close()
     with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory:
-        assert memory.sync_index()
+        assert memory.admin.sync_index()
         assert memory.status().outbox == 0
     assert indexed(tmp_path) == live(tmp_path)
     assert len(live(tmp_path)) == 4
@@ -184,7 +184,7 @@ def test_a_worker_that_is_killed_again_and_again_leaves_neither_gaps_nor_doubles
     assert 0 < watching.outbox_state().waiting < 25
     watching.close()
     with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory:
-        assert memory.sync_index()
+        assert memory.admin.sync_index()
     assert indexed(tmp_path) == live(tmp_path) == sorted(ids)
 
 
@@ -314,7 +314,7 @@ class TestVectorsLater:
         assert ask(tmp_path, "SELECT count(*) FROM vectors") == [(0,)]
         with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory:
             assert memory.ready()
-            assert memory.sync_index()
+            assert memory.admin.sync_index()
         assert {row[0] for row in ask(tmp_path, "SELECT fact_id FROM vectors")} == set(ids)
         assert indexed(tmp_path) == sorted(ids)
 

@@ -42,7 +42,7 @@ with Memory.open(sys.argv[1], compare={"classify": False}, **settings) as memory
     messages = [{"role": "user", "content": "BUY MORE OF THE BLUE INK"}]
     memory.turns.after(messages, True, TurnContext())
     memory.settle()
-    added = [change.fact for change in memory.changes() if change.action == "add"]
+    added = [change.fact for change in memory.admin.changes() if change.action == "add"]
     print(json.dumps({
         "recalled": [item.text for item in recall.items],
         "methods": [fact.extraction_method for fact in added],

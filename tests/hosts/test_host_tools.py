@@ -103,7 +103,7 @@ def test_what_a_model_stores_is_the_users_only_if_they_asked_for_it(
     with Memory.open(home, agent="main", embedder="none") as main:
         [fact] = main.lookup("boat")
         assert (fact.text, fact.channel, fact.scope_target) == (BOAT, channel, "main")
-        assert {change.host for change in main.changes() if change.fact.id == fact.id} == {
+        assert {change.host for change in main.admin.changes() if change.fact.id == fact.id} == {
             host.__name__.replace("_", "-")
         }
 

@@ -129,7 +129,7 @@ def test_what_the_user_accepts_is_done(home: Path, boat: str, mode: str, name: s
     assert (HERON in asked.message) is (name != "memory_forget")
     assert asked.requested_schema == {"type": "object", "properties": {}}
     with Memory.open(home) as memory:
-        assert memory.changes()[-1].channel == Channel.TOOL_ASKED.value
+        assert memory.admin.changes()[-1].channel == Channel.TOOL_ASKED.value
         memory.undo()
     assert state(home) == ([BOAT], [])
 

@@ -61,7 +61,7 @@ def test_a_quote_of_what_the_hooks_have_heard_is_the_user_s_word(told: Path) -> 
     done = desk(told).call("memory_forget", {"id": known, "quote": wish}, consent=Consent.UNAVAILABLE)
     assert "review" not in done.text
     with Memory.open(told, guest=True) as memory:
-        assert not memory.has(known)
+        assert not memory.admin.has(known)
 
 
 def test_another_user_s_desk_sees_nothing(told: Path) -> None:

@@ -22,7 +22,7 @@ def test_a_purged_memory_is_in_no_file_and_does_not_come_back(tmp_path: Path) ->
         memory.turns.after([{"role": "user", "content": SAID}], True, context)
         memory.settle()
         [fact] = memory.admin.list()
-        assert memory.sync_index()
+        assert memory.admin.sync_index()
 
         done = memory.admin.purge(fact.id)
 
@@ -51,5 +51,5 @@ def test_verify_finds_nothing_wrong_after_a_life(tmp_path: Path) -> None:
         memory.forget(new.id)
         memory.unforget(new.id)
         assert memory.get(old.id).superseded_by == new.id
-        assert memory.sync_index()
+        assert memory.admin.sync_index()
         assert memory.admin.verify() == []

@@ -59,7 +59,7 @@ def test_it_is_in_the_journal_and_undone_by_its_batch_alone(office: Office) -> N
     done = office.as_().admin.assign("agent:main", "user:alice")
     alice = office.as_("alice")
     [fact] = alice.admin.list()
-    assert [change.action for change in alice.changes()] == ["add", "assign"]
+    assert [change.action for change in alice.admin.changes()] == ["add", "assign"]
     undone = alice.undo()
     assert undone.batch != done.batch
     assert alice.admin.list() == []

@@ -76,7 +76,7 @@ READS: Mapping[str, Entry] = {
     "Memory.get_all, tag": lambda memory, canary, context: memory.get_all(tag=canary.tag),
     "Memory.search": lambda memory, canary, context: memory.search(f"Where does the {canary.word} sing?", limit=100),
     "Memory.history": lambda memory, canary, context: memory.history(canary.facts[1][:8]),
-    "Memory.has": lambda memory, canary, context: memory.has(canary.facts[1][:8]),
+    "Admin.has": lambda memory, canary, context: memory.admin.has(canary.facts[1][:8]),
     "Memory.lookup": lambda memory, canary, context: memory.lookup(canary.entity),
     "Memory.lookup, key": lambda memory, canary, context: memory.lookup(canary.entity, "alias"),
     "Memory.lookup, as of": lambda memory, canary, context: memory.lookup(canary.entity, as_of=START + 3000.0),
@@ -95,15 +95,15 @@ READS: Mapping[str, Entry] = {
     ),
     "Memory.why": lambda memory, canary, context: explained(memory, canary.word),
     "Memory.why_not": lambda memory, canary, context: refused(memory, canary),
-    "Memory.evaluate": lambda memory, canary, context: memory.evaluate(2).to_dict(),
+    "Admin.evaluate": lambda memory, canary, context: memory.admin.evaluate(2).to_dict(),
     "Aliases.list": lambda memory, canary, context: memory.aliases.list(),
     "Aliases.remove, dry": lambda memory, canary, context: memory.aliases.remove(canary.word, dry_run=True),
     "Memory.lookup, other name": lambda memory, canary, context: memory.lookup(canary.word),
     "Memory.related": lambda memory, canary, context: memory.related(canary.facts[1], 10),
     "Memory.related, as of": lambda memory, canary, context: memory.related(canary.facts[1], 10, as_of=START + 3000.0),
-    "Memory.live_ids": lambda memory, canary, context: sorted(memory.live_ids()),
+    "Admin.live_ids": lambda memory, canary, context: sorted(memory.admin.live_ids()),
     "Memory.status": lambda memory, canary, context: memory.status(),
-    "Memory.changes": lambda memory, canary, context: memory.changes(),
+    "Admin.changes": lambda memory, canary, context: memory.admin.changes(),
     "Admin.list": lambda memory, canary, context: memory.admin.list(limit=1000),
     "Admin.list, superseded": lambda memory, canary, context: memory.admin.list(limit=1000, include_superseded=True),
     "Admin.list, as of": lambda memory, canary, context: memory.admin.list(limit=1000, as_of=START + 3000.0),
@@ -215,19 +215,19 @@ WRITES: Mapping[str, Entry] = {
 """Entry points that change something, in an order in which each still finds something to change."""
 
 NOTHING_OF_FACTS = {
-    "Memory.open", "Memory.for_user", "Memory.close", "Memory.ready", "Memory.settle", "Memory.sync_index",
-    "Memory.embed", "Memory.admin", "Memory.upkeep", "Memory.aliases",
+    "Memory.open", "Memory.for_user", "Memory.close", "Memory.ready", "Memory.settle", "Admin.sync_index",
+    "Admin.embed", "Memory.admin", "Memory.upkeep", "Memory.aliases",
     "Memory.files", "Memory.turns", "Upkeep.proposals", "Turns.session_start", "Turns.session_end", "Turns.foresee",
     "Turns.adopt", "Admin.notices",
 }  # fmt: skip
 """These take and return nothing of facts."""
 OPENING = {"Turns.opening"}
 """Brings up what stands whatever is asked; a test of its own asks it."""
-OF_ALL = {"Memory.evaluate"}
+OF_ALL = {"Admin.evaluate"}
 """These ask for no canary, and take long."""
 WHOLE_STORE = {
     "Admin.verify", "Admin.prune", "Admin.jobs", "Admin.run_job",
-    "Memory.vault", "Admin.backup", "Admin.export", "Admin.import_from", "Files.sync", "Files.embed",
+    "Admin.vault", "Admin.backup", "Admin.export", "Admin.import_from", "Files.sync", "Files.embed",
     "Admin.scrub", "Admin.scopes", "Admin.assign",
 }  # fmt: skip
 """These are for who owns the folder: they work on all of it, by files or behind a passphrase."""
@@ -390,11 +390,11 @@ COUNTING: Mapping[str, Callable[[Memory], object]] = {
     "Admin.list, offset": lambda memory: memory.admin.list(limit=1, offset=1),
     "Admin.forget_many": lambda memory: memory.admin.forget_many(Filter(after=0.0), dry_run=True),
     "Admin.search": lambda memory: memory.admin.search("Who paints the harbour at night?"),
-    "Memory.live_ids": lambda memory: len(memory.live_ids()),
+    "Admin.live_ids": lambda memory: len(memory.admin.live_ids()),
     "Memory.lookup": lambda memory: memory.lookup("Cage0"),
     "Memory.recall, whole text": lambda memory: memory.recall("The canaryaaaa sings in the harbour at night."),
     "Memory.recall": lambda memory: memory.recall("Who paints the harbour at night?"),
-    "Memory.changes": lambda memory: [change.action for change in memory.changes() if change.action == "add"],
+    "Admin.changes": lambda memory: [change.action for change in memory.admin.changes() if change.action == "add"],
     "Memory.status": lambda memory: memory.status().facts,
     "Files.status": lambda memory: replace(memory.files.status(), roots=(), last_synced=None),
     "Files.search": lambda memory: memory.files.search("Who nests in the old willow or on a bridge?", min_score=0.0),
@@ -436,7 +436,7 @@ def test_who_takes_the_place_of_a_global_fact_in_private_stays_unnamed(aviary: H
     with contextlib.suppress(PerdureError):
         private = aviary.caller("eva").store("For me.", scope="user:eva", supersedes=fact.facts[1]).id
     assert aviary.caller("a stranger").get(fact.facts[1]).superseded_by in (None, fact.facts[1])
-    assert not private or private not in repr(aviary.caller("a stranger").changes())
+    assert not private or private not in repr(aviary.caller("a stranger").admin.changes())
 
 
 def test_callers_whose_id_fails_closed_do_not_hear_of_each_other(aviary: House) -> None:

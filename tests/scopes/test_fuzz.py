@@ -56,7 +56,7 @@ def answers(memory: Memory, text: str) -> Sequence[Callable[[], object]]:
     sound = text.encode("utf-8", "replace").decode()
     return (
         lambda: memory.get(text),
-        lambda: memory.has(text),
+        lambda: memory.admin.has(text),
         lambda: memory.lookup(text),
         lambda: memory.lookup("cage2", text, tag="tag2"),
         lambda: memory.admin.list(tag=text),
@@ -104,7 +104,10 @@ def test_a_refusal_quotes_little_of_what_was_given(house: House, use: Callable[[
 
 def uncounted(memory: Memory) -> list[Change]:
     """Return the changes, without how often a memory was recalled."""
-    return [replace(change, fact=replace(change.fact, recall_count=0, injected_count=0)) for change in memory.changes()]
+    return [
+        replace(change, fact=replace(change.fact, recall_count=0, injected_count=0))
+        for change in memory.admin.changes()
+    ]
 
 
 def test_no_string_breaks_a_reader_or_shows_what_others_own(house: House) -> None:

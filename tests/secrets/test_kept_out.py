@@ -51,7 +51,7 @@ def by_text_of_a_slot(memory: Memory, home: Path) -> None:
 def by_update(memory: Memory, home: Path) -> None:
     fact = memory.store("The router is in the hall.", **KEPT)
     memory.update(fact.id, value=SECRET)
-    memory.update(memory.live_ids().pop(), text=TEXT, metadata=DEEP)
+    memory.update(memory.admin.live_ids().pop(), text=TEXT, metadata=DEEP)
 
 
 def by_tool(memory: Memory, home: Path) -> None:
@@ -93,7 +93,7 @@ def test_what_a_key_names_as_a_secret_is_in_no_file(
     memory = open_memory(vector_index="lance")
     way(memory, home)
     assert memory.settle(60)
-    assert memory.sync_index()
+    assert memory.admin.sync_index()
     memory.admin.export(home / "out.jsonl")
     memory.close()
     written = bytes_of(home)
@@ -115,7 +115,7 @@ def test_a_wrapped_secret_is_in_no_file_neither_wrapped_nor_plain(
         memory.store(f"Note: {sample.text}", metadata={"said": sample.text})
         memory.recall(sample.text)
     assert memory.settle(60)
-    assert memory.sync_index()
+    assert memory.admin.sync_index()
     memory.close()
     written = bytes_of(home) + caplog.text.encode()
     found = [

@@ -76,7 +76,7 @@ def test_new_words_make_a_new_version(memory: Memory, clock: ManualClock, values
     assert (before.superseded_by, new.supersedes_id) == (new.id, old.id)
     assert before.superseded_at == before.valid_until == new.valid_from == new.created_at == START + DAY
     assert before.text == TEXT
-    assert memory.live_ids() == {new.id}
+    assert memory.admin.live_ids() == {new.id}
 
 
 def test_a_chain_of_versions_tells_what_was_true_when(memory: Memory, clock: ManualClock) -> None:
@@ -130,7 +130,7 @@ def test_forgetting_and_bringing_back(memory: Memory, clock: ManualClock) -> Non
     fact = memory.store(TEXT)
     clock.advance(60.0)
     assert memory.forget(fact.id[:8]).forgotten_at == START + 60.0
-    assert memory.live_ids() == set()
+    assert memory.admin.live_ids() == set()
     with pytest.raises(InputError, match="forgotten already"):
         memory.forget(fact.id)
     assert memory.unforget(fact.id[:8]).forgotten_at is None
@@ -144,7 +144,7 @@ def test_what_was_forgotten_can_be_said_anew(memory: Memory) -> None:
     memory.forget(old.id)
     new = memory.store(TEXT)
     assert new.id != old.id
-    assert memory.live_ids() == {new.id}
+    assert memory.admin.live_ids() == {new.id}
 
 
 def test_a_pin_is_put_and_taken_away(memory: Memory) -> None:
@@ -161,7 +161,7 @@ def test_one_memory_can_take_the_place_of_another_by_hand(memory: Memory, clock:
     new = memory.store("Staging has moved to a managed service.", supersedes=old.id[:8])
     assert (new.supersedes_id, new.valid_from) == (old.id, START + DAY)
     assert (memory.get(old.id).superseded_by, memory.get(old.id).valid_until) == (new.id, START + DAY)
-    assert memory.live_ids() == {new.id}
+    assert memory.admin.live_ids() == {new.id}
     with pytest.raises(NotFoundError, match="superseded already"):
         memory.store("Staging has moved once more.", supersedes=old.id)
     assert len(memory.admin.list(include_superseded=True)) == 2

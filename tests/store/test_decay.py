@@ -66,9 +66,9 @@ def test_a_fact_lives_as_long_as_its_class_says(memory: Memory, clock: ManualClo
     assert fact.decay_class == name
     assert fact.expires_at == (None if lifetime is None else START + lifetime)
     clock.set(START + (1000 * DAY if lifetime is None else lifetime - 1))
-    assert memory.live_ids() == {fact.id}
+    assert memory.admin.live_ids() == {fact.id}
     clock.advance(1)
-    assert memory.live_ids() == ({fact.id} if lifetime is None else set())
+    assert memory.admin.live_ids() == ({fact.id} if lifetime is None else set())
 
 
 def test_the_table_has_all_classes() -> None:
@@ -87,7 +87,7 @@ def test_nobody_names_a_class_and_only_its_own_words_end_a_memory(
     fact = memory.store(text)
     assert fact.decay_class == name
     clock.advance(400 * DAY)
-    assert memory.live_ids() == ({fact.id} if name == "permanent" else set())
+    assert memory.admin.live_ids() == ({fact.id} if name == "permanent" else set())
 
 
 def test_captured_and_stored_alike(memory: Memory) -> None:
@@ -188,9 +188,9 @@ def test_a_fact_outlives_the_day_it_speaks_of(
     assert fact.decay_freeze_until == until
     assert fact.expires_at == (until or START + 4 * HOUR)
     clock.set(fact.expires_at - 1)
-    assert memory.live_ids() == {fact.id}
+    assert memory.admin.live_ids() == {fact.id}
     clock.advance(1)
-    assert memory.live_ids() == set()
+    assert memory.admin.live_ids() == set()
 
 
 def test_a_captured_fact_is_kept_until_its_day_too(memory: Memory) -> None:

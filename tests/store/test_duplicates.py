@@ -22,7 +22,7 @@ NEAR = 0.85
 
 
 def cosine(memory: Memory, one: str, other: str) -> float:
-    vectors = [memory.embed(text) for text in (one, other)]
+    vectors = [memory.admin.embed(text) for text in (one, other)]
     assert vectors[0] is not None
     assert vectors[1] is not None
     return sum((a * b for a, b in zip(vectors[0], vectors[1], strict=True)), 0.0)
@@ -114,7 +114,7 @@ def test_a_vector_duplicate_is_one_row_in_the_derived_index_too(open_memory: Ope
     memory = open_memory(embedder="hash", vector_index="lance", compare={"vector": NEAR})
     first = memory.store(TEXT)
     assert memory.store(SAME_MEANING).id == first.id
-    assert memory.sync_index()
+    assert memory.admin.sync_index()
     store = Store(home)
     space = store.space()
     assert space is not None

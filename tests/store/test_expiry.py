@@ -43,7 +43,7 @@ def test_what_is_over_expires_softly_and_can_be_undone(memory: Memory, clock: Ma
     assert recalled(memory, "staging database") == []
     assert recalled(memory, "staging database", as_of=START + HOUR) == [TEXT]
     assert recalled(memory, "staging database", as_of=START + 24.5 * HOUR) == []
-    assert [change.action for change in memory.changes()] == ["add", "expire"]
+    assert [change.action for change in memory.admin.changes()] == ["add", "expire"]
     assert memory.admin.prune().expired == ()
     assert memory.undo(done.batch).facts == (fact.id,)
     assert recalled(memory, "staging database") == [TEXT]
@@ -87,7 +87,7 @@ def test_what_nobody_gave_an_end_is_there_for_good(memory: Memory, clock: Manual
     done = memory.admin.prune()
     assert (done.expired, done.removed, done.parked) == ((), (), None)
     assert recalled(memory, "staging database") == [TEXT]
-    assert len(memory.live_ids()) == 2
+    assert len(memory.admin.live_ids()) == 2
 
 
 @pytest.mark.sqlite
@@ -106,7 +106,7 @@ def test_removal_from_both_stores_after_the_retention(open_memory: OpenMemory, c
     assert memory.admin.prune(dry_run=True).removed == (fact.id,)
     assert memory.admin.prune().removed == (fact.id,)
     assert tables(home, fact.id) == []
-    assert memory.sync_index()
+    assert memory.admin.sync_index()
     assert memory.admin.verify() == []
     memory.close()
     database = lancedb.connect(home / "lancedb")
@@ -140,11 +140,11 @@ class TestMassExpiry:
         assert (done.parked.facts, done.parked.total, done.expired) == (12, 12, ())
         assert "12 of 12 memories would expire" in str(memory.status().parked_expiry)
         assert memory.admin.run_job("prune").startswith("parked: 12 of 12")
-        assert "expire" not in {change.action for change in memory.changes()}
+        assert "expire" not in {change.action for change in memory.admin.changes()}
         clock.set(START + DAY)
         assert memory.admin.prune().parked is None
         assert memory.status().parked_expiry is None
-        assert len(memory.live_ids()) == 12
+        assert len(memory.admin.live_ids()) == 12
 
     def test_a_word_lets_them_go(self, memory: Memory, clock: ManualClock) -> None:
         for number in range(12):
@@ -185,8 +185,8 @@ def test_receipts_and_conversations_are_dropped_in_their_time(
 def test_what_is_pinned_does_not_end(memory: Memory, clock: ManualClock) -> None:
     fact = memory.pin(memory.store("The heron nests at the mill.", decay_class="session").id)
     clock.advance(400 * 86_400.0)
-    assert fact.id in memory.live_ids()
+    assert fact.id in memory.admin.live_ids()
     memory.pin(fact.id, False)
-    assert fact.id in memory.live_ids()
+    assert fact.id in memory.admin.live_ids()
     clock.advance(400 * 86_400.0)
-    assert fact.id not in memory.live_ids()
+    assert fact.id not in memory.admin.live_ids()

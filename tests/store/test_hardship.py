@@ -40,7 +40,7 @@ with Memory.open(home, embedder="hash", vector_index=sys.argv[2]) as memory:
     memory.turns.after([{"role": "user", "content": "I prefer tea over coffee."}], True, TurnContext(session_id="s"))
     seen |= modes()
     memory.settle()
-    assert memory.sync_index()
+    assert memory.admin.sync_index()
     seen |= modes()
 print(json.dumps(seen | modes()))
 """

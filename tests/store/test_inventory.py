@@ -169,6 +169,25 @@ def test_filters_hold_for_facts_counts_and_pages(store: Store) -> None:
     assert texts(page(store, offset=2)) == ["I like tea."]
 
 
+def test_a_filter_by_marks_tells_values_from_what_only_looks_like_them(store: Store) -> None:
+    given: list[Any] = ["r1", "r12", ["r0", "r1"], 1, 12, 1.5, True, None, 'a"b', "a}", {"run": "r1x"}, ["r2", "run"]]
+    put(store, *(Fact(f"{number}", metadata={"run": value, "z": 0}) for number, value in enumerate(given)), Fact("No."))
+    for value, found in (
+        ("r1", {"0", "2"}), ("r0", {"2"}), (1, {"3"}), (12, {"4"}), (1.5, {"5"}), (True, {"6"}), (None, {"7"}),
+        ('a"b', {"8"}), ("a}", {"9"}), ("a", set()), ("r", set()), ("run", {"11"}), ("r2", {"11"}),
+    ):  # fmt: skip
+        assert set(texts(page(store, chosen=Filter(marks=(("run", value),))))) == found, value
+    assert texts(page(store, chosen=Filter(marks=(("run", "r0"), ("z", 0))))) == ["2"]
+    assert texts(page(store, chosen=Filter(marks=(("run", "r0"), ("z", 1))))) == []
+
+
+def test_a_filter_by_an_entity_and_what_is_below_it(store: Store) -> None:
+    names = ("a", "a.b", "a.b.c", "a.bc", "A.b", "b.a.b")
+    put(store, *(Fact(f"Of {name}.", entity=name) for name in names), Fact("No."))
+    assert texts(page(store, chosen=Filter(within="a.b"))) == ["Of a.b.c.", "Of a.b."]
+    assert texts(page(store, chosen=Filter(within="c"))) == []
+
+
 def test_nobody_sees_or_counts_what_is_anothers_but_the_owner_who_asks_for_all(store: Store) -> None:
     put(store, Fact("Mine.", channel=Channel.USER), Fact("Alice's.", scope="user", scope_target="alice"),
         Fact("An agent's.", scope="agent", scope_target="main"))  # fmt: skip

@@ -33,7 +33,7 @@ def test_a_fact_is_got_by_its_id_or_the_beginning_of_it(memory: Memory, length: 
     fact = memory.store(TEXT)
     assert memory.get(fact.id[:length]) == fact
     assert memory.get(f" {fact.id[:length].upper()} ") == fact
-    assert memory.has(fact.id[:length])
+    assert memory.admin.has(fact.id[:length])
 
 
 def test_a_beginning_that_several_ids_share_names_none_of_them(memory: Memory, home: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_beginning_that_several_ids_share_names_none_of_them(memory: Memory, h
     for change in (memory.get, memory.forget, memory.pin, memory.related):
         with pytest.raises(AmbiguousIdError, match=r"abcdef01.*more digits"):
             change("abcdef01")
-    assert not memory.has("abcdef01")
+    assert not memory.admin.has("abcdef01")
     assert [memory.get(fact_id).text for fact_id in TWINS] == ["One of two, 1.", "One of two, 2."]
 
 
@@ -54,7 +54,7 @@ def test_of_two_ids_with_one_beginning_the_live_one_is_meant(memory: Memory, hom
 @pytest.mark.parametrize("fact_id", ["", "abcdef0", "abcdefg1", "%%%%%%%%", "________"])
 def test_what_is_no_id_is_refused(memory: Memory, fact_id: str) -> None:
     memory.store(TEXT)
-    for use in (memory.get, memory.has, memory.forget, memory.unforget, memory.related):
+    for use in (memory.get, memory.admin.has, memory.forget, memory.unforget, memory.related):
         with pytest.raises(InputError, match="8 hex digits"):
             use(fact_id)
 
@@ -62,7 +62,7 @@ def test_what_is_no_id_is_refused(memory: Memory, fact_id: str) -> None:
 def test_an_id_that_no_fact_has_is_not_found(memory: Memory) -> None:
     fact = memory.store(TEXT)
     unknown = "f" * 8 if fact.id[0] != "f" else "e" * 8
-    assert not memory.has(unknown)
+    assert not memory.admin.has(unknown)
     uses: list[Callable[[str], object]] = [
         memory.get, memory.forget, memory.unforget, memory.pin, memory.related,
         lambda fact_id: memory.update(fact_id, importance=0.1),
@@ -238,7 +238,7 @@ def test_what_is_forgotten_is_in_no_answer_whatever_is_asked(memory: Memory) -> 
         assert memory.lookup("room", **asked) == []
         assert memory.admin.list(**asked) == []
         assert recalled(memory, "Which meeting room is it?", **asked) == []
-    assert not memory.has(fact.id)
+    assert not memory.admin.has(fact.id)
 
 
 @pytest.mark.parametrize("chosen", [Filter(), Filter(category="other"), Filter(entity="ann"), Filter(pinned=False)])
@@ -272,9 +272,9 @@ def test_forgetting_many_of_a_scope_leaves_the_others(memory: Memory) -> None:
 
 def test_a_dry_run_is_no_change(memory: Memory) -> None:
     memory.store(TEXT)
-    before = memory.changes()
+    before = memory.admin.changes()
     memory.admin.forget_many(Filter(after=0.0), dry_run=True)
-    assert memory.changes() == before
+    assert memory.admin.changes() == before
 
 
 def test_who_may_write_nothing_can_forget_nothing(memory: Memory, open_memory: OpenMemory) -> None:

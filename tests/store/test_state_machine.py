@@ -156,13 +156,13 @@ class LifeOfFacts(RuleBasedStateMachine):
     @invariant()
     def what_is_live_is_what_the_model_says(self) -> None:
         live = {fact_id for fact_id, known in self.model.items() if known.live}
-        assert self.memory.live_ids() == live
+        assert self.memory.admin.live_ids() == live
         assert {fact.id for fact in self.memory.admin.list(limit=ALL)} == live
         assert self.memory.admin.stats().total == len(live)
 
     @invariant()
     def nothing_is_ever_lost(self) -> None:
-        facts = {change.fact.id: change.fact for change in self.memory.changes(limit=ALL)}
+        facts = {change.fact.id: change.fact for change in self.memory.admin.changes(limit=ALL)}
         assert facts.keys() == self.model.keys()
         for fact_id, known in self.model.items():
             fact = facts[fact_id]
@@ -172,7 +172,7 @@ class LifeOfFacts(RuleBasedStateMachine):
 
     @invariant()
     def versions_of_a_chain_never_overlap(self) -> None:
-        facts = {change.fact.id: change.fact for change in self.memory.changes(limit=ALL)}
+        facts = {change.fact.id: change.fact for change in self.memory.admin.changes(limit=ALL)}
         for chain in chains({fact_id: fact.superseded_by for fact_id, fact in facts.items()}):
             versions = [facts[fact_id] for fact_id in chain]
             # The last one is the current one, unless it was superseded by one that is gone for good.
@@ -267,7 +267,7 @@ class LifeWithPurge(LifeOfFacts):
         assert purge(self.store, [fact_id], Author(Channel.LIBRARY)).facts == (fact_id,)
         self.order.remove(fact_id)
         del self.model[fact_id]
-        assert not self.memory.has(fact_id)
+        assert not self.memory.admin.has(fact_id)
 
 
 def chains(successors: dict[str, str | None]) -> list[list[str]]:

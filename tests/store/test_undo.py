@@ -94,7 +94,7 @@ def test_bringing_back_and_unpinning_are_taken_back(memory: Memory) -> None:
     memory.forget(fact.id)
     memory.unforget(fact.id)
     memory.undo()
-    assert memory.live_ids() == set()
+    assert memory.admin.live_ids() == set()
 
 
 def test_links_are_taken_back(memory: Memory) -> None:
@@ -116,7 +116,7 @@ def test_links_are_taken_back(memory: Memory) -> None:
 def test_undoing_again_takes_back_the_change_before(memory: Memory) -> None:
     first = memory.store(TEXT)
     memory.update(first.id, text="The staging database is called ibis.")
-    memory.pin(next(iter(memory.live_ids())))
+    memory.pin(next(iter(memory.admin.live_ids())))
     for wanted in ([("The staging database is called ibis.", False)], [(TEXT, False)], []):
         memory.undo()
         assert [(fact.text, fact.pinned) for fact in memory.admin.list()] == wanted
@@ -144,8 +144,8 @@ def test_one_change_is_undone_once(memory: Memory, home: Path) -> None:
 def test_an_undo_is_in_the_journal_and_loses_nothing(memory: Memory) -> None:
     fact = memory.store(TEXT)
     memory.undo()
-    assert [change.action for change in memory.changes()] == ["add", "undo", "undo"]
-    assert {change.fact.text for change in memory.changes()} == {TEXT}
+    assert [change.action for change in memory.admin.changes()] == ["add", "undo", "undo"]
+    assert {change.fact.text for change in memory.admin.changes()} == {TEXT}
     assert memory.unforget(fact.id).text == TEXT
 
 
@@ -197,7 +197,7 @@ def test_a_version_that_has_a_successor_is_not_pulled_from_under_it(memory: Memo
     third = memory.update(second.id, text="Release 3 is out.")
     undone = memory.undo(batch)
     assert set(undone.conflicts) >= {second.id}
-    assert memory.live_ids() == {third.id}
+    assert memory.admin.live_ids() == {third.id}
 
 
 def test_a_link_that_is_gone_since_is_no_obstacle(memory: Memory, home: Path) -> None:

@@ -147,9 +147,9 @@ def test_purge_asks_twice(browser: Browser) -> None:
     fact = browser.memory.store(BOAT).fact
     asked = browser.press("purge", id=fact.id)
     assert "Remove this memory for good?" in asked.text
-    assert browser.memory.has(fact.id)
+    assert browser.memory.admin.has(fact.id)
     browser.press("purge", id=fact.id, sure="yes")
-    assert not browser.memory.has(fact.id)
+    assert not browser.memory.admin.has(fact.id)
     assert browser.get(f"memory/{fact.id}").status_code == 404
 
 
@@ -172,7 +172,7 @@ def test_a_turn_is_explained_replayed_and_marked(browser: Browser) -> None:
     browser.press("mark", turn=name, id=boat.id, wanted="no")
     browser.press("mark", turn=name, id=tea.id[:8], wanted="yes")
     assert memory.turns.one(name).marks == {boat.id: False, tea.id: True}
-    found = memory.evaluate()
+    found = memory.admin.evaluate()
     assert (found.marks, found.marks_right) == (2, 0)
     memory.forget(boat.id)
     assert "Today it would be" in browser.text(f"turns/{name}", replay="yes")

@@ -729,7 +729,7 @@ class TestNowhereElse:
             assert files_with(tmp_path, *spellings) == []
             vault.store("GitHub", "the next value", kind="password", replace_value=True)
             vault.forget(record.id)
-            assert memory.sync_index(90)
+            assert memory.admin.sync_index(90)
             assert files_with(tmp_path, *spellings) == []
         assert files_with(tmp_path, *spellings, *(key.encode() for key in ring.entries.values())) == []
         assert VALUE not in caplog.text
