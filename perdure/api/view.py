@@ -288,7 +288,7 @@ class MemoryView(Facade):
 def _chosen(category: str | None, scope: str | None, metadata: Mapping[str, Any] | None) -> listing.Filter:
     """Return what chooses these memories."""
     if not isinstance(metadata, Mapping | None):
-        raise InputError(f"metadata is of type {type(metadata).__name__}; give names and plain values")
+        raise refused(metadata, "names and plain values", "metadata")
     marks = tuple((metadata or {}).items())
     if strange := [name for name, value in marks if not isinstance(value, str | int | float | None)]:
         raise InputError(f"metadata {strange[0]!r} is looked for by a text, a number, True, False or None alone")

@@ -44,7 +44,7 @@ def search(
 ) -> int:  # fmt: skip
     """Search memories by words and meaning, also those that never come up unasked; they are marked.
 
-    Exit code 1: nothing fits.
+    The nearest come first, with their scores. Exit code 1: there is nothing to choose from.
 
     Example: perdure search "staging database" --category entity --limit 5
     """
@@ -52,7 +52,7 @@ def search(
     hits = memory.admin.search(query, chosen, as_of=as_of, **asked)
     output.json({"results": hits})
     if not hits:
-        output.line("Nothing fits.")
+        output.line("There is nothing.")
         return FOUND_NOTHING
     places = scopes_of([hit.fact for hit in hits])
     rows = [

@@ -13,7 +13,7 @@ from typing import Any
 from perdure.api.facade import Facade
 from perdure.api.memory import Memory
 from perdure.api.view import PATIENCE, MemoryView
-from perdure.errors import InputError, ModelError
+from perdure.errors import InputError, ModelError, refused
 from perdure.extras import need
 from perdure.hooks.types import Channel
 from perdure.index.vector_index import scan
@@ -171,7 +171,7 @@ class PerdureStore(Facade, base.BaseStore):
     def _draft(self, op: base.PutOp, value: object, now: float) -> tuple[Fact, Sequence[str]]:
         """Return the fact that is to hold an item, and the kinds of secrets that were left out of it."""
         if not isinstance(value, Mapping):
-            raise InputError(f"a value is of type {type(value).__name__}; it must be a dict of JSON values")
+            raise refused(value, "a dict of JSON values", "value")
         fields = self._fields if op.index is None else op.index or ()
         try:
             texts = [text for path in fields for text in base.get_text_at_path(value, path)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from perdure.errors import InputError
+from perdure.errors import InputError, refused
 from perdure.regex import lazy
 
 _SENTENCE_END = lazy(r"[.!?\u2026][\"'\u201d\u2019)\]]{0,3}(?=\s)|[\u3002\uff01\uff1f\uff61]")
@@ -20,7 +20,7 @@ def clean(text: str) -> str:
     Where a program's locale was not UTF-8, Python made a surrogate of each byte: if they are UTF-8, they are read so.
     """
     if not isinstance(text, str):
-        raise InputError(f"{text!r:.40} is of type {type(text).__name__}; it must be a text")
+        raise refused(text, "a text")
     if "\0" in text:
         text = text.replace("\0", "")
     if text.isascii():

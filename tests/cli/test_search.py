@@ -33,7 +33,8 @@ def test_search_finds_by_words_and_heeds_every_filter() -> None:
     assert len(found("staging", "--limit", "1")) == 1
     for chosen in (("--tag", "infra"), ("--category", "entity"), ("--scope", "user:owner")):
         assert found("staging", *chosen) == ["The staging database is called heron."]
-    assert found("zebra crossing", code=1) == []
+    assert set(found("zebra crossing")) == both
+    assert found("staging", "--tag", "zebra", code=1) == []
     with pytest.raises(InputError, match="empty"):
         call("search", " ")
     with pytest.raises(click.BadParameter, match="10000"):
