@@ -51,6 +51,12 @@ def office() -> Iterator[str]:
         )[number % 4]  # fmt: skip
 
 
+def around(kinds: Sequence[Mapping[str, Any]], kind: Mapping[str, Any]) -> Sequence[str]:
+    """Return what else is stored beside a kind: memories of the other kinds, and notes of an office."""
+    others = [text for other in kinds if other is not kind for text in other["memories"]]
+    return [*others, *office()][:OTHERS]
+
+
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--verbose", is_flag=True, help="Print for each kind and question how many came.")
 def bench(file: Path, verbose: bool) -> dict[str, Any]:
@@ -61,9 +67,8 @@ def bench(file: Path, verbose: bool) -> dict[str, Any]:
     for setting in ("alone", "among"):
         total: Counter[str] = Counter()
         for kind in kinds:
-            others = [text for other in kinds if other is not kind for text in other["memories"]] + list(office())
             with opened(timers=False) as memory:
-                for text in others[:OTHERS] if setting == "among" else ():
+                for text in around(kinds, kind) if setting == "among" else ():
                     memory.store(text)
                 short: list[str] = []
                 for before, size in pairwise((0, *(size for size in SIZES if size <= len(kind["memories"])))):

@@ -17,7 +17,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.siblings import SIZES, office
+from bench.siblings import SIZES, around
 from perdure.recall.gate import Prompt, shipped
 from perdure.recall.kind_gate import COLUMNS, FILE, looked_at
 from perdure.recall.kinds import kind_asked
@@ -27,7 +27,6 @@ from training.examples import examples
 from training.vectors import cached
 from training.views import Floats, View, features
 
-OTHERS = 300
 RIDGE = 1.0
 ROUNDS = 50
 STORES = 400.0
@@ -54,14 +53,14 @@ def of_kinds(files: Sequence[Path]) -> Iterator[Asked]:
     for file in files:
         kinds = json.loads(file.read_text(encoding="utf-8"))["kinds"]
         for kind in kinds:
-            others = [text for other in kinds if other is not kind for text in other["memories"]] + list(office())
+            others = around(kinds, kind)
             for size in (0, *SIZES):
                 mine = kind["memories"][:size]
-                for around in ((), others[:OTHERS]):
+                for beside in ((), others):
                     for question in kind["questions"]:
-                        yield Asked(question, [*mine, *around], frozenset(mine))
+                        yield Asked(question, [*mine, *beside], frozenset(mine))
                     for question in kind["others_questions"]:
-                        yield Asked(question, [*mine, *around], frozenset())
+                        yield Asked(question, [*mine, *beside], frozenset())
 
 
 def of_stores(split: str) -> Iterator[Asked]:
@@ -125,7 +124,7 @@ def main(model: Path, files: Sequence[Path], out: Path) -> None:
             weights.append(np.where(wanted, 1 / max(1, wanted.sum()), 1 / max(1, (~wanted).sum())) * share)
     found = fitted(np.vstack(rows), np.concatenate(labels), np.concatenate(weights))
     out.write_text(
-        json.dumps({"columns": list(COLUMNS), "weights": [round(float(each), 4) for each in found]}) + "\n",
+        json.dumps({"weights": [round(float(each), 4) for each in found]}) + "\n",
         encoding="utf-8",
     )
     click.echo(f"{len(kinds)} questions of kinds, {len(stores)} of stores: {out}")
