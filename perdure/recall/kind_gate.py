@@ -16,7 +16,7 @@ from perdure.errors import ModelError
 from perdure.recall.gate import NAMES
 
 FILE: Final = Path(__file__).with_name("data") / "kinds.json"
-ANY: Final = 0.03
+ANY: Final = 0.2
 """The probability that the gate gives the best candidate of a kind of which there is any."""
 ONE: Final = 0.6
 """The probability from which a memory is held to be one of the kind."""
