@@ -323,13 +323,13 @@ class Admin(Facade):
         """Look for damage and drift in the whole store; mend it with `perdure verify --fix`."""
         return verify(self._engine.store)
 
-    def backup(self, target: Path | None = None) -> Path:
+    def backup(self, target: Path | str | None = None) -> Path:
         """Write a verified copy of the whole store while it is in use; return where it is.
 
         Raises:
             StoreError: it could not be written.
         """
-        return backup(self._engine.store, target)
+        return backup(self._engine.store, None if target is None else Path(target))
 
     def export(self, target: Path, *, vectors: bool = False, journal: bool = False) -> Exported:
         """Write every memory of all scopes to a JSONL file, redacted.

@@ -160,7 +160,7 @@ class AsyncAdmin(Twin[Admin]):
         """Return what a person should know who reads on: why nothing can be changed, and what is not in yet."""
     async def verify(self) -> Sequence[Finding]:
         """Look for damage and drift in the whole store; mend it with `perdure verify --fix`."""
-    async def backup(self, target: Path | None=...) -> Path:
+    async def backup(self, target: Path | str | None=...) -> Path:
         """Write a verified copy of the whole store while it is in use; return where it is."""
     async def export(self, target: Path, *, vectors: bool=..., journal: bool=...) -> Exported:
         """Write every memory of all scopes to a JSONL file, redacted."""

@@ -17,6 +17,7 @@ from perdure.store.fact import Fact, tags_of
 from perdure.store.safe import TEXTS, safe_fact
 from perdure.store.scope import Scope
 from perdure.store.sql import newest
+from perdure.text.clean import clean
 from perdure.text.timestamps import Moment, moment
 
 if TYPE_CHECKING:
@@ -289,7 +290,9 @@ def _chosen(category: str | None, scope: str | None, metadata: Mapping[str, Any]
     """Return what chooses these memories."""
     if not isinstance(metadata, Mapping | None):
         raise refused(metadata, "names and plain values", "metadata")
-    marks = tuple((metadata or {}).items())
+    marks = tuple(
+        (clean(name), clean(value) if isinstance(value, str) else value) for name, value in (metadata or {}).items()
+    )
     if strange := [name for name, value in marks if not isinstance(value, str | int | float | None)]:
         raise InputError(f"metadata {strange[0]!r} is looked for by a text, a number, True, False or None alone")
     return listing.Filter(category=category, scope=None if scope is None else Scope.parse(scope), marks=marks)

@@ -149,6 +149,9 @@ class PostgresDatabase(Backend):
     @contextmanager
     def reading(self, *, deadline: float | None = None) -> Iterator[None]:
         """See `Backend.reading`; what is read in the block keeps to this deadline."""
+        if getattr(self._reading, "taken", None) is not None:
+            yield
+            return
         with self._snapshot(deadline) as taken:
             self._reading.taken = taken
             try:

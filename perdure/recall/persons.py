@@ -3,31 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from perdure.regex import lazy
+from perdure.text.lexicon import kin, table
 from perdure.text.normalise import fold
 from perdure.text.sameness import others
 
-_OWNED = lazy(r"\b(?:([Mm]y)|([\w-]+)['\u2019]s) (?=([\w-]+)\b(?!['\u2019]s))")
+_OWNED = lazy(r"\b(?:([Mm]y)|([\w-]{1,40})['\u2019]s) (?=([\w-]{1,40})\b(?!['\u2019]s))")
+_SPEAKER = lazy(r"\b(?:I|I'\w+|[Mm]e|[Mm]ine|[Mm]yself|[Ww]e|[Uu]s|[Oo]urs?|[Bb]oth)\b")
 MINE = "my"
 
 
 def anothers(prompt: str, text: str) -> bool:
     """Return whether a memory tells of the very thing that a prompt asks for, but of another person's."""
-    for owner, thing in _owned(prompt):
-        owners = {each for each, other in _owned(text) if other == thing}
-        if owner == MINE:
-            # A name may be the user's own.
-            owners = {each for each in owners if each == MINE or others(f"my {each}")}
-        if owners and owners.isdisjoint((owner, MINE)) and (owner == MINE or owner not in fold(text)):
+    asked = set(_owned(prompt))
+    told = set(_owned(text)) if asked else set()
+    for owner, thing in asked:
+        owners = {each for each, other in told if other == thing}
+        named = _SPEAKER.search(text) if owner == MINE else owner in fold(text)
+        if owners and not named and all(_differ(owner, each) for each in owners):
             return True
     return False
 
 
+def _differ(asked: str, told: str) -> bool:
+    """Return whether two owners are two persons for certain.
+
+    A name may be the user's own or a sister's, and "Kate" may be Katherine.
+    """
+    one, other = _role(asked), _role(told)
+    if asked == MINE or told == MINE:
+        return asked == MINE and other is not None
+    if one is None and other is None:
+        return asked[0] != told[0]
+    return one is not None and other is not None and one != other
+
+
 def _owned(text: str) -> Iterator[tuple[str, str]]:
     """Yield who owns what in a text, persons alone: the user as "my"."""
-    for mine, name, thing in _OWNED.findall(text):
-        if mine:
-            yield MINE, fold(thing)
-        elif name[0].isupper() or others(f"my {name}"):
-            yield fold(name), fold(thing)
+    found = _OWNED.findall(text)
+    people = others(text) if found else ()
+    for mine, name, thing in found:
+        owner = MINE if mine else fold(name)
+        if mine or (owner in people and (name[0].isupper() or owner in kin())):
+            yield owner, fold(thing)
+
+
+@cache
+def _role(owner: str) -> str | None:
+    """Return what a relative is to the user, one word for all that may be one person; None: that is not known."""
+    roles = {word: group for group, words in table("recall", "kinds")["roles"].items() for word in words.split()}
+    return roles.get(kin().get(owner, owner))

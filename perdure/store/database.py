@@ -135,6 +135,9 @@ class Database(Backend):
     @contextmanager
     def reading(self, *, deadline: float | None = None) -> Iterator[None]:
         """See `Backend.reading`. Here nobody has to be waited for, so that each read keeps to its own deadline."""
+        if getattr(self._reading, "connection", None) is not None:
+            yield
+            return
         with self._translated(), self._reader() as connection:
             run(connection, "BEGIN")
             self._reading.connection = connection

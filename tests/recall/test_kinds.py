@@ -94,6 +94,42 @@ def test_what_somebody_does_not_like_is_none_of_their_likes(memory: Memory) -> N
     assert shown.isdisjoint(LIKES)
 
 
+@for_each(
+    ("texts", "prompts", "others"),
+    [
+        (["User is allergic to shellfish.", "User is allergic to nuts."], ["List all my allergies"], []),
+        (
+            ["Je suis allergique aux noix.", "Peanuts trigger my asthma allergy.", "Pollen triggers an allergy."],
+            ["What are my allergies?", "Quelles sont mes allergies ?"],
+            [],
+        ),
+        (
+            ["I love spicy food but I can't stand cilantro.", "My favourite film is Detestable Me, I like it a lot."],
+            ["What do I like?", "What are my preferences?"],
+            ["I don't like horror films.", "I don't enjoy running.", "Ben likes rye bread."],
+        ),
+        (
+            ["I don't like horror films.", "I do not like eels.", "I hate running."],
+            ["What don't I like?", "What do I not like?", "What do I hate?"],
+            ["I like comedies.", "I love sushi."],
+        ),
+        (["Our client Bolt is in Bonn.", "My client Acme pays late."], ["Who are our clients?"], []),
+    ],
+)  # fmt: skip
+def test_what_is_the_askers_own_comes_up_however_it_is_worded(
+    tmp_path: Path, open_memory: OpenMemory, texts: list[str], prompts: list[str], others: list[str]
+) -> None:
+    memory = open_memory(tmp_path / str(len(list(tmp_path.iterdir()))), embedder="auto")
+    assert memory.ready()
+    for text in (*texts, *others, "The garden fence needs a new board.", "We deploy on Tuesdays."):
+        memory.store(text)
+    for number, prompt in enumerate(prompts):
+        recall = memory.turns.before(prompt, replace(HERE, session_id=f"s{number}"))
+        shown = {item.text for item in recall.items} if recall else set()
+        assert set(texts) <= shown, prompt
+        assert shown.isdisjoint(others), prompt
+
+
 def test_a_search_leaves_nothing_out_that_is_near(memory: Memory) -> None:
     assert len(memory.admin.search("volcano", limit=4)) == 4
 

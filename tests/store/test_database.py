@@ -243,7 +243,7 @@ def test_what_is_read_in_one_block_is_one_state_of_the_store(store: Store) -> No
         with store.write(AUTHOR) as tx:
             tx.add(Fact("The heron stands in the reeds."))
 
-    with store.database.reading():
+    with store.database.reading(), store.database.reading():
         before = len(store.database.query(every, view))
         adding = threading.Thread(target=add)
         adding.start()
