@@ -107,7 +107,7 @@ class Opened:
 
     def ask(self, query: str) -> Answer:
         """Search the index as it is."""
-        return self.search.search(Ask(query, min_score=0.0), OWNER, [])
+        return self.search.search(Ask(query, min_score=0.0), OWNER, list)
 
     def close(self) -> None:
         """Close everything."""

@@ -145,7 +145,7 @@ class FileMemory:
 
     def search(self, ask: Ask, audience: Audience) -> Answer:
         """Search, with the index brought up to date before."""
-        return self._search.search(ask, audience, self.sync.roots(), self.sync.fresh)
+        return self._search.search(ask, audience, self.sync.roots, self.sync.fresh)
 
     def standing(self, places: Collection[str], audience: Audience) -> Mapping[str, str]:
         """Return by citation what stands in places that passages came from, of those that the audience may read."""

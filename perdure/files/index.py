@@ -238,8 +238,9 @@ class FileIndex:
         kinds: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
         skipped: dict[str, str] = {}
         unsettled = 0
+        known = generation.database.query(rows.known) if generation is not None else {}
         for root in self._wanted(roots):
-            jobs, reasons = self._jobs(generation, root, every=deep)
+            jobs, reasons = self._jobs(root, known.get(rows.key(root), {}), every=deep)
             skipped |= reasons
             for job in jobs:
                 if not self._due(job, running):
@@ -327,10 +328,11 @@ class FileIndex:
         wanted = self._wanted(roots)
         with generation.database.write(durable=False) as connection:
             dropped = rows.drop_other_roots(connection, wanted)
+        known = generation.database.query(rows.known)
         jobs: list[_Job] = []
         skipped: dict[str, str] = {}
         for root in wanted:
-            more, reasons = self._jobs(generation, root)
+            more, reasons = self._jobs(root, known.get(rows.key(root), {}))
             jobs += more
             skipped |= reasons
         due = [job for job in jobs if self._due(job, running)]
@@ -356,17 +358,15 @@ class FileIndex:
         )
 
     def _jobs(
-        self, generation: Generation | None, root: Root, every: bool = False
+        self, root: Root, there: Mapping[str, rows.FileRow], every: bool = False
     ) -> tuple[list[_Job], dict[str, str]]:
+        """Return what is to be done under a root of which the index knows what is `there`, and what is left out."""
         found = scan(root, self.max_bytes(root))
-        there: dict[str, rows.FileRow] = {}
-        if generation is not None:
-            there = generation.database.query(rows.known, root)
         seen = changes({name: row.stamp for name, row in there.items()}, found)
         same = sorted(there.keys() & found.keys() - {*seen.changed, *seen.skipped}) if every else ()
         names = (*seen.removed, *seen.added, *seen.changed, *same)
         jobs = [_Job(root, name, there.get(name), None if name in seen.removed else found[name]) for name in names]
-        reasons = {name: row.skipped for name, row in there.items() if row.skipped and name not in names}
+        reasons = {name: row.skipped for name, row in sorted(there.items()) if row.skipped and name not in names}
         return jobs, {root.label(name): why for name, why in (reasons | dict(seen.skipped)).items()}
 
     def _due(self, job: _Job, running: Collection[str]) -> bool:

@@ -25,11 +25,12 @@ def roots(store: Store, log: TranscriptLog, audience: Audience | None = None) ->
         " ORDER BY scope, scope_target, kind, path"
     )
     rows = store.database.query(run, sql, values)
+    home = log.home.resolve()
     found = []
     for scope_kind, target, kind, path, pattern in rows:
         scope = Scope(scope_kind, target)
         if kind == _LOG:
-            found.append(root_of(scope, log.folder(scope), "sessions"))
+            found.append(_recorded(scope, home / log.folder(scope).name))
         else:
             found.append(Root(scope, Path(path), kind, pattern))
     return found
@@ -51,6 +52,12 @@ def drop_root(store: Store, root: Root) -> None:
     """Forget a root; the next synchronisation takes its files out of the index."""
     place = (root.scope.kind, root.scope.target, root.kind, str(root.path))
     store.database.apply(run, f"DELETE FROM file_roots WHERE {_PLACE}", place)
+
+
+def _recorded(scope: Scope, path: Path) -> Root:
+    """Return the root of a scope's record, in a folder without links; only the last part of the path may be one."""
+    # `root_of` looks at every part of a path, which takes longer than all else where each search asks for many scopes.
+    return root_of(scope, path, "sessions") if path.is_symlink() else Root(scope, path, "sessions")
 
 
 def _put(store: Store, scope: Scope, kind: str, path: str, pattern: str) -> None:

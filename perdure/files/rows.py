@@ -142,6 +142,7 @@ SUMMED = {
     "embedding_cache": "model, space, hash, vectors",
 }
 """The columns under the checksum of a row. The stamp of a file is not: who doubts it reads the file."""
+Key = tuple[str, str, str, str]
 _NO_VECTOR = "NOT EXISTS (SELECT 1 FROM embedding_cache e WHERE e.space = ? AND e.hash = chunks.hash)"
 
 
@@ -171,16 +172,14 @@ def checksum(values: Sequence[object]) -> bytes:
     return hashlib.blake2b(repr(tuple(values)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def known(connection: Connection, root: Root) -> dict[str, FileRow]:
-    """Return what the index knows of the files under a root."""
-    sql = (
-        "SELECT relative, id, size, mtime_ns, inode, hash, skipped FROM files"
-        " WHERE scope = ? AND scope_target = ? AND kind = ? AND root = ?"
-    )
-    return {
-        name: FileRow(row, (size, mtime, inode), digest, skipped)
-        for name, row, size, mtime, inode, digest, skipped in run(connection, sql, _key(root))
-    }
+def known(connection: Connection) -> dict[Key, dict[str, FileRow]]:
+    """Return what the index knows of the files under each root, read at once: a query for each root takes longer."""
+    sql = "SELECT scope, scope_target, kind, root, relative, id, size, mtime_ns, inode, hash, skipped FROM files"
+    found: dict[Key, dict[str, FileRow]] = {}
+    for scope, target, kind, path, name, row, size, mtime, inode, digest, skipped in run(connection, sql):
+        under = found.setdefault((scope, target, kind, path), {})
+        under[name] = FileRow(row, (size, mtime, inode), digest, skipped)
+    return found
 
 
 def put_file(connection: Connection, root: Root, found: Found, content: Content, stamp: Stamp) -> int:
@@ -195,7 +194,7 @@ def put_file(connection: Connection, root: Root, found: Found, content: Content,
         " mtime_ns = excluded.mtime_ns, inode = excluded.inode, hash = excluded.hash, session = excluded.session,"
         " day = excluded.day, skipped = excluded.skipped, sum = excluded.sum RETURNING id"
     )
-    named = (*_key(root), found.relative, root.label(found.relative), source_of(root))
+    named = (*key(root), found.relative, root.label(found.relative), source_of(root))
     values = (*named, content.hash, content.session, content.day, content.skipped)
     [(file_id,)] = run(connection, sql, (*values, checksum(values), *stamp))
     return _put_chunks(connection, root, file_id, content.entries)
@@ -215,7 +214,7 @@ def drop_file(connection: Connection, file_id: int) -> None:
 
 def drop_other_roots(connection: Connection, roots: Sequence[Root]) -> int:
     """Take out all files that are under none of the roots; return how many."""
-    wanted = {_key(root) for root in roots}
+    wanted = {key(root) for root in roots}
     rows = run(connection, "SELECT id, scope, scope_target, kind, root FROM files")
     gone = [row for row, *of in rows if tuple(of) not in wanted]
     for file_id in gone:
@@ -261,7 +260,8 @@ def trim_cache(connection: Connection, keep: int) -> int:
     return connection.changes()
 
 
-def _key(root: Root) -> tuple[str, str, str, str]:
+def key(root: Root) -> Key:
+    """Return what tells a root from all others."""
     return root.scope.kind, root.scope.target, root.kind, str(root.path)
 
 

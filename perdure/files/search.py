@@ -128,9 +128,12 @@ class FileSearch:
     _vectors: ChunkVectors = field(default_factory=ChunkVectors, init=False)
 
     def search(
-        self, ask: Ask, audience: Audience, roots: Sequence[Root], fresh: Callable[[], int] = lambda: 0
+        self, ask: Ask, audience: Audience, roots: Callable[[], Sequence[Root]], fresh: Callable[[], int] = lambda: 0
     ) -> Answer:
-        """Answer in the best way that works now."""
+        """Answer in the best way that works now.
+
+        `roots`: returns where the files are; asked for only if these must be read instead of the index.
+        """
         options = self.index.options
         sources = [source for source in ask.sources if source in options.sources]
         if not sources:
@@ -241,9 +244,9 @@ class FileSearch:
         return [(chunk, min(1.0, value)) for chunk, value in chosen]
 
     def _without_index(
-        self, ask: Ask, sources: Collection[str], audience: Audience, roots: Sequence[Root], reason: str
+        self, ask: Ask, sources: Collection[str], audience: Audience, roots: Callable[[], Sequence[Root]], reason: str
     ) -> Answer:
-        readable = [root for root in roots if audience.may_read(root.scope)]
+        readable = [root for root in roots() if audience.may_read(root.scope)]
         found = by_substring(ask.query[:MAX_QUERY], readable, sources, self.index, time.monotonic() + 5.0)
         if found is None:
             return Answer((), DISABLED, reason=f"{reason}; and there is no file that could be read instead")

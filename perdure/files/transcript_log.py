@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,8 @@ PATIENCE = 10.0
 WINDOW = 65_536
 """Bytes at the end of a file that are read first to find its last lines."""
 MAX_SLUG = 40
+KNOWN = 4096
+"""Scopes of which the folder's name is kept, those asked for last."""
 EMPTY: Mapping[str, str] = {}
 
 _UNSAFE = lazy(r"[^a-z0-9]+")
@@ -260,9 +263,12 @@ class TranscriptLog:
 
     def folder(self, scope: Scope) -> Path:
         """Return where the sessions of a scope are kept, or would be."""
-        if Scope.parse(str(scope)) != scope:
-            raise ScopeError(f"scope {str(scope)[:80]!r} is not in its exact form; build it with Scope.parse")
-        return self._root / safe_name(str(scope))
+        return self._root / _folder_name(scope)
+
+    @property
+    def home(self) -> Path:
+        """Where the folders of all scopes are, or would be."""
+        return self._root
 
     def _add(
         self, scope: Scope, session: str, now: float, fresh: Callable[[Sequence[bytes]], Messages], whole: bool = False
@@ -345,6 +351,13 @@ def time_of(message: Mapping[str, Any], otherwise: float) -> float:
     """Return when a message was said, in epoch seconds."""
     at = seconds(message.get("timestamp"))
     return otherwise if at is None else at
+
+
+@lru_cache(maxsize=KNOWN)
+def _folder_name(scope: Scope) -> str:
+    if Scope.parse(str(scope)) != scope:
+        raise ScopeError(f"scope {str(scope)[:80]!r} is not in its exact form; build it with Scope.parse")
+    return safe_name(str(scope))
 
 
 def safe_name(exact: str) -> str:

@@ -77,7 +77,7 @@ class Host:
 
     def found(self, query: str) -> list[str]:
         """Return what a search brings that looks at the disk before."""
-        answer = self.search.search(Ask(query, max_results=100), Audience.of(), [], self.sync.fresh)
+        answer = self.search.search(Ask(query, max_results=100), Audience.of(), list, self.sync.fresh)
         return sorted(result.snippet for result in answer.results)
 
     def texts(self) -> list[str]:

@@ -248,7 +248,7 @@ class TestWhoReads:
 
         def search(searched: FileSearch) -> None:
             while not done.is_set():
-                answer = searched.search(Ask("where does the heron stand?"), Audience.of(), [])
+                answer = searched.search(Ask("where does the heron stand?"), Audience.of(), list)
                 found.append((answer.backend, len(answer.results)))
 
         threads = [threading.Thread(target=search, args=(one,)) for one in searches]

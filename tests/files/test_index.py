@@ -548,5 +548,5 @@ class TestContent:
         workshop.note("b", "something else in English")
         workshop.index.sync(workshop.roots)
         search = FileSearch(workshop.index, lambda: None, SystemClock())
-        found = search.search(Ask(query), Audience.of(), workshop.roots)
+        found = search.search(Ask(query), Audience.of(), lambda: workshop.roots)
         assert [(result.path, result.snippet) for result in found.results] == [("memory/a.md", text)]

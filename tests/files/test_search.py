@@ -72,7 +72,7 @@ class Library:
             self.index.embed(self.embedder, 100_000)
 
     def ask(self, query: str, audience: Audience = OWNER, **values: Any) -> Answer:
-        return self.search.search(Ask(query, **values), audience, self.roots)
+        return self.search.search(Ask(query, **values), audience, lambda: self.roots)
 
     def found(self, query: str, **values: Any) -> Sequence[Result]:
         return self.ask(query, **values).results
@@ -500,7 +500,7 @@ class TestLadder:
         def full() -> int:
             raise StoreFullError("the disk is full")
 
-        answer = library.search.search(Ask("heron"), OWNER, library.roots, full)
+        answer = library.search.search(Ask("heron"), OWNER, lambda: library.roots, full)
         assert (answer.backend, answer.reason) == (
             "hybrid",
             "the index cannot be brought up to date: the disk is full",
@@ -589,7 +589,7 @@ class TestScopes:
                 search = FileSearch(lost, lambda: None, shared.clock)
             try:
                 ask = Ask("heron secret number", max_results=100, min_score=0.0)
-                answer = search.search(ask, self.audience(scope), shared.roots)
+                answer = search.search(ask, self.audience(scope), lambda: shared.roots)
             finally:
                 if rung == "substring":
                     hidden.rename(hidden.with_suffix(".db"))

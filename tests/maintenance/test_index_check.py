@@ -45,7 +45,7 @@ def found(workshop: Workshop) -> Found:
         return [
             (result.path, result.start_line, result.snippet)
             for word in (*ANIMALS, "house", "seen", "February")
-            for result in search.search(Ask(word, 100, 0.0), Audience.of(), workshop.roots).results
+            for result in search.search(Ask(word, 100, 0.0), Audience.of(), lambda: workshop.roots).results
         ]
     finally:
         search.close()
