@@ -57,6 +57,19 @@ class TestFolders:
         assert reading.text == f"# Servers\n\n{TEXT}"
         assert memory.files.read("MEMORY.md", 3, 1).text == TEXT
 
+    def test_a_folder_that_another_process_adds_or_removes_counts_at_the_next_search(
+        self, open_memory: OpenMemory, tmp_path: Path
+    ) -> None:
+        memory, other = open_memory(watch=False), open_memory(watch=False)
+        folder = tmp_path / "notes"
+        folder.mkdir()
+        (folder / "a.md").write_text(TEXT)
+        for _ in range(2):
+            assert paths(memory, "staging database") == []
+            other.files.add(folder, "extra")
+            assert paths(memory, "staging database called heron") == ["notes/a.md"]
+            assert other.files.remove(folder)
+
     def test_extra_paths(self, open_memory: OpenMemory, tmp_path: Path) -> None:
         notes = tmp_path / "notes"
         notes.mkdir()
@@ -228,6 +241,23 @@ class TestConversations:
         found = again.files.search("staging database called", min_score=0.1).results
         assert {result.snippet for result in found} == {QUESTION, "I have looked it up."}
         reopened.stop()
+
+    @pytest.mark.skipif(os.name != "posix", reason="makes a link")
+    def test_a_record_that_moves_to_another_disk_under_an_open_store_is_searched_there(
+        self, open_memory: OpenMemory, tmp_path: Path, home: Path
+    ) -> None:
+        memory = open_memory(watch=False)
+        memory.files.add_transcript(said("My bicycle has the number WX4417."), "s")
+        [recorded] = (home / "transcripts").glob("*/*.jsonl")
+        # First the folder of one scope, then that of all.
+        for number, folder in enumerate((recorded.parent, recorded.parent.parent)):
+            assert len(paths(memory, "WX4417")) == 1
+            elsewhere = tmp_path / f"disk-{number}"
+            folder.rename(elsewhere)
+            memory.files.sync()
+            assert paths(memory, "WX4417") == []
+            folder.symlink_to(elsewhere)
+        assert len(paths(memory, "WX4417")) == 1
 
     def test_a_host_that_clears_its_list_at_once_is_recorded(self, open_memory: OpenMemory) -> None:
         memory = open_memory(watch=False)
