@@ -31,8 +31,8 @@ def main() -> int:
     if not line.endswith("\n"):
         return 0  # the host was gone before it had said what is to be done
     order = json.loads(line)
-    stop = threading.Event()
-    threading.Thread(target=_watch_host, args=(stop,), daemon=True).start()
+    begun, stop = threading.Event(), threading.Event()
+    threading.Thread(target=_watch_host, args=(begun, stop), daemon=True).start()
     # Behind the watching: a host that goes while all this is imported is not outlived for that long.
     from filelock import FileLock, Timeout
 
@@ -43,6 +43,7 @@ def main() -> int:
     home = Path(order["home"])
     try:
         with FileLock(home / "worker.lock", timeout=0, mode=0o600):
+            begun.set()
             work(home, Settings.load(order["settings"], environ={}), stop)
     except Timeout:
         return 0
@@ -52,11 +53,13 @@ def main() -> int:
     return 0
 
 
-def _watch_host(stop: threading.Event) -> None:
+def _watch_host(begun: threading.Event, stop: threading.Event) -> None:
     sys.stdin.read()
     stop.set()
+    # One that is still importing has nothing to bring to an end, and the host waits for it.
+    if begun.is_set():
+        time.sleep(GRACE)
     # Whatever is being done can be done again: the host must not leave an orphan behind.
-    time.sleep(GRACE)
     os._exit(0)
 
 

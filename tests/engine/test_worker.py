@@ -250,6 +250,13 @@ def test_a_worker_whose_host_went_before_it_spoke_just_ends(tmp_path: Path) -> N
     assert (worker.returncode, errors) == (0, b"")
 
 
+def test_a_worker_whose_host_goes_while_it_starts_begins_nothing(tmp_path: Path) -> None:
+    worker = run_worker(tmp_path, embedder="none")
+    _, errors = worker.communicate(timeout=60)
+    assert (worker.returncode, errors) == (0, b"")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_worker_that_cannot_be_started_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, "heron")
     worker = WorkerProcess(MODULE, tmp_path, {"embedder": "none"})
