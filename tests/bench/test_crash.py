@@ -28,15 +28,21 @@ DAMAGES = {
 }
 
 
-@pytest.fixture
-def story(tmp_path: Path) -> Story:
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Story:
     """A store that one process has worked on until it was killed, checked once."""
-    story = Story(tmp_path / "home")
+    story = Story(tmp_path_factory.mktemp("told") / "home")
     acknowledged, reached = killed_at(story, 3, "indexer.applied:1")
     assert reached
     assert acknowledged > 10
     assert check(story).problems == []
     return story
+
+
+@pytest.fixture
+def story(told: Story, tmp_path: Path) -> Story:
+    """A copy of it, to be damaged."""
+    return Story(shutil.copytree(told.home, tmp_path / "home"), dict(told.states))
 
 
 @pytest.mark.timeout(900)
