@@ -60,6 +60,8 @@ class Folders:
         # First: what leaves these after this look is in the registry by then.
         waiting = list(self._waiting.values())
         found = registry.roots(self._store, self._log, audience)
+        if not waiting:
+            return found
         there = {(root.scope, root.kind, root.path) for root in found}
         return found + [
             root

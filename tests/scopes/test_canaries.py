@@ -6,6 +6,7 @@ An entry point of the facade joins by one line in `READS` or `WRITES`.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -332,7 +333,10 @@ def kept(house: House, canaries: list[Canary]) -> list[tuple[object, ...]]:
     """Return all that there is of canaries: the facts with all columns, their links, their nests and talks."""
     ids = [fact_id for canary in canaries for fact_id in canary.facts]
     marks = ", ".join("?" * len(ids))
-    folders = [folder for canary in canaries for folder in (canary.nest, house.engine.files.log.folder(canary.scope))]
+    turns = [f"turn-of-{canary.word}" for canary in canaries]
+    each = ", ".join("?" * len(turns))
+    folders = {folder for canary in canaries for folder in (canary.nest, house.engine.files.log.folder(canary.scope))}
+    files = [Path(at, name) for folder in folders for at, _, names in os.walk(folder) for name in names]
     with house.engine.store.database.read() as connection:
         return [
             *run(connection, f"SELECT * FROM facts WHERE id IN ({marks}) ORDER BY seq", ids),
@@ -342,13 +346,9 @@ def kept(house: House, canaries: list[Canary]) -> list[tuple[object, ...]]:
                 " ORDER BY id",
                 [*ids, *ids],
             ),
-            *[
-                row
-                for canary in canaries
-                for row in run(connection, "SELECT * FROM inbox_parked WHERE entry_id = ?", (f"turn-of-{canary.word}",))
-            ],
+            *run(connection, f"SELECT * FROM inbox_parked WHERE entry_id IN ({each}) ORDER BY entry_id", turns),
             *[(root.scope, root.path, root.kind) for root in house.engine.files.sync.roots() if root.path in folders],
-            *[(path, path.read_bytes()) for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()],
+            *[(path, path.read_bytes()) for path in sorted(files)],
         ]
 
 
