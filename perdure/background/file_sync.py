@@ -194,7 +194,7 @@ class FileSync:
             if dirty > BY_HAND:
                 self.keeper.submit("files", self._sync)
                 return dirty
-            if dirty or seen.unsettled or self.index.generations.live() is None:
+            if dirty or seen.unsettled or not seen.built:
                 dirty = dirty if self._bring(roots).busy else 0
             # What changes during the scan may have been looked at before.
             self._last = began

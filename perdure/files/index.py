@@ -207,6 +207,7 @@ class Difference:
     removed: tuple[str, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)  # files that are not indexed, with the reason
     unsettled: int = 0  # files that had to be read again, and are as before; a synchronisation takes note of that
+    built: bool = True  # whether there is an index
 
     @property
     def dirty(self) -> int:
@@ -259,7 +260,8 @@ class FileIndex:
                         unsettled += stamp != job.row.stamp
                     if content.skipped:
                         skipped[root.label(job.relative)] = content.skipped
-        return Difference(tuple(kinds["added"]), tuple(kinds["changed"]), tuple(kinds["removed"]), skipped, unsettled)
+        added, changed, removed = map(tuple, kinds.values())
+        return Difference(added, changed, removed, skipped, unsettled, generation is not None)
 
     def sync(
         self, roots: Sequence[Root], *, force: bool = False, running: Collection[str] = (), patience: float = 0.0,

@@ -164,8 +164,8 @@ class FileSearch:
         provider = embedder.identity.model if embedder and vector else "none"
         while (generation := self.index.generations.live()) is not None:
             try:
-                draft = self.draft(ask.query, audience, sources, ask.max_results)
-                ranked = self.finish(draft, vector, ask) if draft else []
+                draft = self._drafted(Reader(generation, audience, sources), ask.query, ask.max_results)
+                ranked = self.finish(draft, vector, ask)
             except StoreError:
                 # A rebuild takes the former file away, perhaps in the middle of a search.
                 if self.index.generations.live() is generation:
@@ -180,8 +180,10 @@ class FileSearch:
         wanted = [source for source in sources if source in self.index.options.sources]
         if generation is None or not wanted:
             return None
-        reader = Reader(generation, audience, wanted)
-        with self._noticing(generation):
+        return self._drafted(Reader(generation, audience, wanted), query, most)
+
+    def _drafted(self, reader: Reader, query: str, most: int) -> Draft:
+        with self._noticing(reader.generation):
             words = by_words(reader, query[:MAX_QUERY])
             count = self.index.options.candidates * most
             order = nsmallest(count, words.bm25, key=lambda chunk: (-words.bm25[chunk], chunk))
