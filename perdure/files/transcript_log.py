@@ -117,7 +117,7 @@ PATIENCE = 10.0
 WINDOW = 65_536
 """Bytes at the end of a file that are read first to find its last lines."""
 MAX_SLUG = 40
-KNOWN = 4096
+_KNOWN = 4096
 """Scopes of which the folder's name is kept, those asked for last."""
 EMPTY: Mapping[str, str] = {}
 
@@ -353,7 +353,7 @@ def time_of(message: Mapping[str, Any], otherwise: float) -> float:
     return otherwise if at is None else at
 
 
-@lru_cache(maxsize=KNOWN)
+@lru_cache(maxsize=_KNOWN)
 def _folder_name(scope: Scope) -> str:
     if Scope.parse(str(scope)) != scope:
         raise ScopeError(f"scope {str(scope)[:80]!r} is not in its exact form; build it with Scope.parse")
