@@ -46,7 +46,7 @@ class PerdureStore(Facade, base.BaseStore):
 
     Example:
         with Memory() as memory:
-            graph = builder.compile(store=PerdureStore(memory.for_user("ada")))
+            store: BaseStore = PerdureStore(memory.for_user("ada"))  # builder.compile(store=store)
     """
 
     supports_ttl = True

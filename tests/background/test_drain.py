@@ -278,7 +278,6 @@ def test_notes_on_entries_of_living_processes_stay(tmp_path: Path) -> None:
         {"messages": [{}]},
         {"messages": "text"},
         {"scope": "planet:earth"},
-        {"at": 253402300799.0, "messages": [{"text": "Remember that the rent is due in 3 days.", "at": None}]},
         {"messages": [{"text": "I prefer tea over coffee.", "at": 1e300}]},
     ],
     ids=str,

@@ -16,7 +16,9 @@ FORMATS = Path(__file__).parents[1] / "importers" / "formats"
 
 
 def found(query: str) -> list[str]:
-    return [hit["fact"]["text"] for hit in call_json("search", query, code=None)["results"]]
+    """Return what has a word of the query: a search also shows what is merely near."""
+    hits = call_json("search", query, code=None)["results"]
+    return [hit["fact"]["text"] for hit in hits if hit["coverage"]]
 
 
 def test_a_preview_an_import_and_the_way_back(home: Path) -> None:
