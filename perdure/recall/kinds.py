@@ -60,7 +60,7 @@ def kind_asked(prompt: str) -> Kind | None:
     if _MINE.search(folded) and _ASKED.search(folded):
         kind = _kind(prompt, folded, own=True)
         # "Which books does my brother own?" is about him, "Who are our clients?" about the user's.
-        called = frozenset[str]().union(*kind.words)
+        called = kind.words[0] if kind.words else frozenset()
         theirs = [each for each in others(_THEMSELVES.sub(" ", folded)) if stem(each) not in called]
         if not theirs or _SPEAKER.search(folded):
             return kind
