@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +15,7 @@ from perdure.errors import InputError, StoreFullError, StoreUnavailableError
 from perdure.files.roots import MAX_BYTES
 from perdure.files.safe_open import read_inside
 from perdure.secrets.redact import redact
-from perdure.store.folder import FILE_MODE, FOLDER_MODE, sync_folder
+from perdure.store.folder import FILE_MODE, FOLDER_MODE, replace_file, sync_folder
 from perdure.text.clean import clean, clip
 from perdure.text.lexicon import table
 
@@ -167,8 +166,15 @@ def add_line(folder: Path, name: str, text: str) -> bool:
         raise InputError(f"{name} is no UTF-8 text; convert it first") from error
     if before is not None and after.encode() == before:
         return False
+
+    def check() -> None:
+        # An editor may have saved it since it was read.
+        if _read(folder, name) != before:
+            raise InputError(f"{name} was changed meanwhile; nothing was written. Accept the proposal again")
+
     try:
-        _replace(folder, name, before, after.encode())
+        replace_file(folder / name, after.encode(), check=check)
+        sync_folder(folder)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFullError(f"the disk is full; {name} is as it was. Free some space") from error
@@ -210,23 +216,3 @@ def _read(folder: Path, name: str) -> bytes | None:
         return None
     except OSError as error:
         raise StoreUnavailableError(f"{folder / name} cannot be read ({error.strerror}); check its owner") from error
-
-
-def _replace(folder: Path, name: str, before: bytes | None, after: bytes) -> None:
-    path = folder / name
-    mode = FILE_MODE if before is None else path.stat().st_mode & 0o777
-    draft = folder / f".{name}.{secrets.token_hex(4)}.tmp"
-    handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), mode)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(after)
-            file.flush()
-            os.fsync(file.fileno())
-        # An editor may have saved it since it was read.
-        if _read(folder, name) != before:
-            raise InputError(f"{name} was changed meanwhile; nothing was written. Accept the proposal again")
-        draft.replace(path)
-        sync_folder(folder)
-    finally:
-        with suppress(FileNotFoundError):
-            draft.unlink()

@@ -60,17 +60,11 @@ _WHAT = {
 @contextmanager
 def one_moment(store: Store) -> Iterator[Connection]:
     """Lend a reader that sees the store as it was at the begin of the block, whatever others write meanwhile."""
-    with store.database.read() as connection:
-        if store.database.shared:
-            yield connection  # it reads the state of one moment in any case
-            return
-        run(connection, "BEGIN")
-        try:
+    with store.database.read() as connection, connection:
+        if not store.database.shared:
             # A connection keeps what it knows of the full-text index; only a search looks whether that is old.
             run(connection, "SELECT rowid FROM facts_fts WHERE facts_fts MATCH '\"\"'")
-            yield connection
-        finally:
-            run(connection, "ROLLBACK")
+        yield connection
 
 
 def truth(store: Store) -> Iterator[Finding]:
@@ -362,13 +356,9 @@ def index_of_files(store: Store) -> Iterator[Finding]:
         if live is None:
             yield Finding("index of files is lost or cannot be used", name, HINT, REPAIR)
             return
-        with live.database.read() as connection:
-            run(connection, "BEGIN")
-            try:
-                yield from _within(connection, name)
-                yield from _words(connection, name)
-            finally:
-                run(connection, "ROLLBACK")
+        with live.database.read() as connection, connection:
+            yield from _within(connection, name)
+            yield from _words(connection, name)
     except (StoreError, LookupError, TypeError, ValueError) as error:
         # A damaged file may bring anything.
         yield Finding(f"index of files cannot be read ({type(error).__name__})", name, HINT, REPAIR)

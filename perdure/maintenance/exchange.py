@@ -12,7 +12,6 @@ import errno
 import hashlib
 import hmac
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -23,7 +22,7 @@ from perdure.errors import InputError, ScopeError, StoreError, StoreFullError, S
 from perdure.hooks.types import Channel
 from perdure.maintenance.importing import Incoming, Load
 from perdure.store.fact import COLUMNS, SELECT, Fact, from_row
-from perdure.store.folder import prepare_folder, private_file, sync_folder
+from perdure.store.folder import whole
 from perdure.store.links import Link
 from perdure.store.migrations import STEPS
 from perdure.store.safe import safe_fact
@@ -158,20 +157,11 @@ def fact_line(fact: Fact) -> dict[str, Any]:
 @contextmanager
 def private_copy(target: Path) -> Iterator[IO[bytes]]:
     """Lend a file that takes the place of the target when the block ends; if it raises, nothing has happened."""
-    prepare_folder(target.parent)
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    part.unlink(missing_ok=True)
     try:
-        with private_file(part).open("wb") as file:
+        with whole(target) as part, part.open("wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-        sync_folder(target.parent)
     except OSError as error:
         raise unwritten(target, error, "file") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def unwritten(target: Path, error: OSError, kind: str) -> StoreError:

@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from weakref import WeakSet
 
@@ -161,22 +161,6 @@ class Database(Backend):
                     connection.close()
                 else:
                     self._readers.append(connection)
-
-    def ending(self) -> AbstractContextManager[apsw.Connection]:
-        """Here nobody adds anything beside a writer."""
-        return self.write()
-
-    def beside(self) -> AbstractContextManager[apsw.Connection]:
-        """Here there is one writer at a time."""
-        return self.write()
-
-    def lead(self) -> bool:
-        """Who leads among the processes of one machine is told by a lock in the folder."""
-        return True
-
-    def leading(self) -> AbstractContextManager[None]:
-        """Such a lock is held until death, so nobody else leads before."""
-        return nullcontext()
 
     def about(self) -> str:
         """Return SQLite's version."""

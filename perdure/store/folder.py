@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -99,8 +99,13 @@ def write_synced(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
-    """Write a file so that it is whole at any moment; it keeps its mode, unless it is new or `private`."""
+def replace_file(
+    path: Path, content: bytes, *, private: bool = False, check: Callable[[], None] = lambda: None
+) -> None:
+    """Write a file so that it is whole at any moment; it keeps its mode, unless it is new or `private`.
+
+    What `check` raises right before it takes its place leaves everything as it was.
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     draft = Path(name)
@@ -108,10 +113,30 @@ def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
         write_synced(draft, content)
         if path.exists() and not private:
             shutil.copymode(path, draft)
+        check()
         draft.replace(path)
-    except OSError:
+    except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def whole(target: Path) -> Iterator[Path]:
+    """Lend a private file that takes the place of the target when the block ends; if it raises, nothing has happened.
+
+    What the block has open of it is closed by then.
+    """
+    prepare_folder(target.parent)
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    part.unlink(missing_ok=True)
+    try:
+        yield private_file(part)
+        with part.open("r+b") as file:
+            os.fsync(file.fileno())
+        part.replace(target)
+        sync_folder(target.parent)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def sync_folder(path: Path) -> None:

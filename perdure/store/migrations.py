@@ -27,19 +27,20 @@ STEPS: Sequence[Callable[[Connection], None]] = (_made,)
 """What brings the schema from each version to the next; the first one makes it."""
 
 
-def check(connection: Connection, path: Path) -> None:
-    """See that a database is ours to change, before anything in it is."""
+def check(connection: Connection, path: Path, mark: int = APPLICATION_ID, newest: int | None = None) -> None:
+    """See that a database with our mark, of a version up to the newest, is ours to change, before anything in it is."""
     # In this order: another process may be creating it, and its mark is committed together with its tables.
     used = bool(run(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"))
     version = _version(connection)
     owner = int(run(connection, "PRAGMA application_id")[0][0])
-    if owner == APPLICATION_ID:
-        if version > len(STEPS):
+    newest = len(STEPS) if newest is None else newest
+    if owner == mark:
+        if version > newest:
             raise StoreTooNewError(
-                f"{path} has schema {version}, this perdure knows up to {len(STEPS)}; "
+                f"{path} has schema {version}, this perdure knows up to {newest}; "
                 "it was left untouched. Upgrade perdure"
             )
-    elif version or used:
+    elif owner or version or used:
         raise StoreCorruptError(f"{path} is the database of another program; it was left untouched. Move it away")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 
 from perdure.errors import InputError, StoreCorruptError
-from perdure.store.folder import prepare_folder, private_file, sync_folder
+from perdure.store.folder import whole
 from perdure.store.sql import run
 
 PAGES = 2_000
@@ -23,29 +23,15 @@ def snapshot(source: apsw.Connection, target: Path) -> Path:
     """
     if target.exists():
         raise InputError(f"{target} exists already; name another file, or move it away")
-    prepare_folder(target.parent)
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    part.unlink(missing_ok=True)
-    private_file(part)
-    try:
-        copied = apsw.Connection(str(part))
-        try:
-            # The transaction holds one state of the source: neither pages nor counts of a later one are seen.
-            with source:
-                counts = row_counts(source)
-                copy_pages(source, copied)
-            run(copied, "PRAGMA journal_mode = DELETE")
-            check_intact(copied, part)
-            if row_counts(copied) != counts:
-                raise StoreCorruptError(f"the copy {target.name} holds other rows than its source; copy again")
-        finally:
-            copied.close()
-        with part.open("r+b") as file:
-            os.fsync(file.fileno())
-        part.replace(target)
-        sync_folder(target.parent)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole(target) as part, closing(apsw.Connection(str(part))) as copied:
+        # The transaction holds one state of the source: neither pages nor counts of a later one are seen.
+        with source:
+            counts = row_counts(source)
+            copy_pages(source, copied)
+        run(copied, "PRAGMA journal_mode = DELETE")
+        check_intact(copied, part)
+        if row_counts(copied) != counts:
+            raise StoreCorruptError(f"the copy {target.name} holds other rows than its source; copy again")
     return target
 
 

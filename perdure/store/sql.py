@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -120,16 +120,35 @@ class Backend(Protocol):
         with self.read() as connection:
             return function(connection, *given, **named)
 
+    def pages(self, sql: str, values: Sequence[Any], size: int) -> Iterator[list[Row]]:
+        """Yield the rows of a statement, so many at a time, at least one page: nothing is held open in between.
+
+        They are in the order of their first column, a number above 0. The last two marks of the statement are the
+        number behind which a page begins, and its size.
+        """
+        after = 0
+        while True:
+            rows = self.query(run, sql, (*values, after, size))
+            yield rows
+            if len(rows) < size:
+                return
+            after = rows[-1][0]
+
     def apply(self, function: Callable[Concatenate[Connection, _P], _R], *given: _P.args, **named: _P.kwargs) -> _R:
         """Return what a function does in a transaction of its own, with these other arguments."""
         with self.write() as connection:
             return function(connection, *given, **named)
 
     def ending(self) -> AbstractContextManager[Connection]:
-        """Run a transaction beside which nobody else adds anything, not even a turn."""
+        """Run a transaction beside which nobody else adds anything, not even a turn.
+
+        A file has one writer at a time; so it is with `beside`.
+        """
+        return self.write()
 
     def beside(self) -> AbstractContextManager[Connection]:
         """Run a transaction that waits for no writer, on rows that no other one changes."""
+        return self.write()
 
     @property
     def shared(self) -> bool:
@@ -147,11 +166,14 @@ class Backend(Protocol):
     def lead(self) -> bool:
         """Return whether this process is the one, of all machines, that looks after the database now.
 
-        To be called again and again: who is not heard of loses that.
+        To be called again and again: who is not heard of loses that. Who leads among the processes of one machine is
+        told by a lock in the folder, which is held until death.
         """
+        return True
 
     def leading(self) -> AbstractContextManager[None]:
         """Have writes in the block refused with `StoreBusyError` once another process leads."""
+        return nullcontext()
 
     def about(self) -> str:
         """Return a line about the engine, for people, without an address."""

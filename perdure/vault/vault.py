@@ -15,12 +15,12 @@ from perdure.errors import (
     InputError,
     NotFoundError,
     StoreCorruptError,
-    StoreTooNewError,
     StoreUnavailableError,
 )
 from perdure.store.access import refusal
 from perdure.store.database import Database
 from perdure.store.folder import prepare_folder, vault_file
+from perdure.store.migrations import check
 from perdure.store.sql import Connection, run
 from perdure.vault.keys import Ask, Key, KeyringKeys, KeyRow, PassphraseKeys, keys_for, keys_for_new
 from perdure.vault.record import MIN_PREFIX, Secret, VaultRecord, checked
@@ -83,7 +83,9 @@ class Vault:
         self._phrase = PassphraseKeys(passphrase, ask)
         self._clock = clock or SystemClock()
         self._keys: dict[KeyRow, Key] = {}
-        self._database = Database(path, check=lambda connection: _check(connection, path), refusal=why_not)
+        self._database = Database(
+            path, check=lambda connection: check(connection, path, APPLICATION_ID, VERSION), refusal=why_not
+        )
         try:
             _create(self._database)
         except BaseException:
@@ -316,19 +318,6 @@ def _reseal(connection: Connection, old: Key, new: Key, on_record: Callable[[], 
 def _current(connection: Connection) -> KeyRow | None:
     rows = run(connection, f"SELECT {_KEY} FROM keys ORDER BY generation DESC LIMIT 1")
     return KeyRow(*rows[0]) if rows else None
-
-
-def _check(connection: Connection, path: Path) -> None:
-    version = int(run(connection, "PRAGMA user_version")[0][0])
-    owner = int(run(connection, "PRAGMA application_id")[0][0])
-    if owner == APPLICATION_ID:
-        if version > VERSION:
-            raise StoreTooNewError(
-                f"{path} has schema {version}, this perdure knows up to {VERSION}; "
-                "it was left untouched. Upgrade perdure"
-            )
-    elif owner or version or run(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"):
-        raise StoreCorruptError(f"{path} is the database of another program; it was left untouched. Move it away")
 
 
 def _create(database: Database) -> None:
