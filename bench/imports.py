@@ -26,7 +26,7 @@ _PROSE = "It depends on what you mean by that, so let us look at the parts one a
 _IMPORT = """
 import resource, time
 from pathlib import Path
-from perdure.importers.chatgpt import load_chatgpt
+from perdure.importers.chats import load_chatgpt
 from perdure.importers.conversation_import import hear
 from perdure.store.store import Store
 

@@ -29,7 +29,7 @@ from bench.program import program
 from perdure import Memory, TurnContext
 from perdure.api.tools import call_tool
 from perdure.clock import ManualClock
-from perdure.importers.claude_code import load_claude_code
+from perdure.importers.agents import load_claude_code
 from perdure.importers.conversation_import import hear
 
 PATIENCE = 120.0

@@ -59,7 +59,7 @@ SQLITE = {
     "perdure/maintenance/backup.py": "copies facts.db, and puts a copy in its place",
     "perdure/maintenance/certificate.py": "asks SQLite for the bytes of its files, past its locks",
     "perdure/maintenance/checks.py": "a fresh schema to compare facts.db with",
-    "perdure/importers/hybrid.py": "reads the facts.db of another system",
+    "perdure/importers/systems.py": "reads the facts.db of another system",
     "perdure/maintenance/recovery.py": "reads what is left of a damaged facts.db",
     "perdure/maintenance/teardown.py": "asks a facts.db beside a shared store whose it is",
 }

@@ -296,12 +296,3 @@ def messages_of(values: Iterable[Any], message: Callable[[Any], Message | None])
             continue
         said += [made] if made is not None else []
     return said, odd
-
-
-def branch(last: str | None, parents: Mapping[str, str | None]) -> list[str]:
-    """Return the ids from the root of a tree to one of its messages."""
-    found: dict[str, None] = {}
-    while last is not None and last in parents and last not in found:
-        found[last] = None
-        last = parents[last]
-    return list(found)[::-1]

@@ -8,15 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.errors import InputError
-from perdure.importers.chatgpt import is_chatgpt, load_chatgpt
-from perdure.importers.claude_ai import is_claude_ai, load_claude_ai
-from perdure.importers.claude_code import is_claude_code, load_claude_code
-from perdure.importers.codex import is_codex, load_codex
+from perdure.importers.agents import is_claude_code, is_codex, load_claude_code, load_codex
+from perdure.importers.chats import is_chatgpt, is_claude_ai, load_chatgpt, load_claude_ai
 from perdure.importers.conversation_import import Talks
-from perdure.importers.hybrid import is_hybrid, load_hybrid
-from perdure.importers.lancedb import is_lancedb_pro, load_lancedb_pro
-from perdure.importers.mem0 import is_mem0, load_mem0
 from perdure.importers.notes import is_basic_memory, is_obsidian, is_openclaw, load_notes
+from perdure.importers.systems import is_hybrid, is_lancedb_pro, is_mem0, load_hybrid, load_lancedb_pro, load_mem0
 from perdure.maintenance.exchange import ExportFile
 from perdure.maintenance.importing import Load
 from perdure.maintenance.markdown import is_pages, load_pages

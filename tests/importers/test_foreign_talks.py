@@ -20,15 +20,13 @@ from hypothesis import strategies as st
 from perdure.clock import ManualClock
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
+from perdure.importers.agents import load_claude_code, load_codex
 from perdure.importers.archive import elements, members
-from perdure.importers.chatgpt import load_chatgpt
-from perdure.importers.claude_ai import load_claude_ai
-from perdure.importers.claude_code import load_claude_code
-from perdure.importers.codex import load_codex
+from perdure.importers.chats import load_chatgpt, load_claude_ai
 from perdure.importers.conversation_import import Heard, Talks, hear
-from perdure.importers.mem0 import load_mem0
 from perdure.importers.sources import FORMATS as FORMS
 from perdure.importers.sources import KINDS, kind_of, load_source, open_source
+from perdure.importers.systems import load_mem0
 from perdure.maintenance.importing import bring_in
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
@@ -413,7 +411,7 @@ class TestMemory:
         assert (tmp_path / "conversations.json").stat().st_size > 15_000_000
         code = (
             "import sys, tracemalloc; from pathlib import Path\n"
-            "from perdure.importers.chatgpt import load_chatgpt\n"
+            "from perdure.importers.chats import load_chatgpt\n"
             "from perdure.importers.conversation_import import hear\n"
             "from perdure.store.store import Store\n"
             "store = Store(Path(sys.argv[2])); tracemalloc.start()\n"

@@ -1,4 +1,8 @@
-"""Importing a folder of hybrid-memory: its facts.db, the links in it, and what waits in its memory.wal."""
+"""Memories of other systems: of hybrid-memory, memory-lancedb-pro and mem0.
+
+Of hybrid-memory the folder is read: its facts.db, the links in it, and what waits in its memory.wal. Of lancedb-pro the
+LanceDB table. Of mem0 what its `get_all` and its export give, as JSON; memories of several users stay apart.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,19 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from perdure.errors import InputError
-from perdure.importers.records import fact_of, seconds
-from perdure.maintenance.importing import Incoming, Load, fact_id
+from perdure.importers.archive import Member, begins, elements, members
+from perdure.importers.conversation_import import HOME
+from perdure.importers.records import fact_of, json_object, scope_of, seconds
+from perdure.maintenance.importing import FURTHEST, Incoming, Load, fact_id
+from perdure.ranking.decay import DAY
+from perdure.regex import lazy
 from perdure.store.fact import Fact
 from perdure.store.links import Link
 from perdure.store.migrations import APPLICATION_ID
@@ -172,3 +181,138 @@ def _opened(path: Path) -> Iterator[apsw.Connection]:
             connection.close()
     except apsw.Error as error:
         raise InputError(f"{path} cannot be read as a database ({type(error).__name__}); check the path") from error
+
+
+TABLE = "memories"
+_FOLDERS = ("lancedb-pro", "lancedb")
+"""Where it stands below the folder that its user knows."""
+_NAMES: Mapping[str, str] = table("importers", "columns")["lancedb"]
+"""Metadata that stands in columns of ours by another name."""
+_SAME = ("confidence", "source", "access_count", "injected_count", "valid_from", "superseded_by")
+_TIERS = {"core": "hot", "working": "warm", "peripheral": "cold"}
+_STATES = {"pending": "pending", "confirmed": "approved"}
+
+
+def is_lancedb_pro(path: Path) -> bool:
+    """Return whether this folder is a LanceDB database with a table of memories."""
+    return (_table_in(path) / f"{TABLE}.lance").is_dir()
+
+
+def _table_in(path: Path) -> Path:
+    places = (path, *(path / name for name in _FOLDERS))
+    return next((place for place in places if (place / f"{TABLE}.lance").is_dir()), path)
+
+
+def load_lancedb_pro(path: Path) -> Load:
+    """Return what the table of memories in a LanceDB folder holds, without its vectors: they are of another space."""
+    rows = _rows(_table_in(path))
+    times = {row["id"]: row["timestamp"] for row in rows}
+    return Load("lancedb-pro", len(rows), lambda: (Incoming(_fact(row, times)) for row in rows), lambda: ())
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        import lancedb
+
+        opened = lancedb.connect(path).open_table(TABLE)
+        missing = {"id", "text", "timestamp"} - set(opened.schema.names)
+        if missing:
+            raise InputError(f"{path} has no column {', '.join(sorted(missing))}; it is no table of lancedb-pro")
+        names = [name for name in opened.schema.names if name != "vector"]
+        rows: list[dict[str, Any]] = opened.search().select(names).limit(None).to_arrow().to_pylist()
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"LanceDB folder {path} cannot be read ({type(error).__name__}); check the path") from error
+    return sorted(rows, key=lambda row: (row["timestamp"] or 0, row["id"]))
+
+
+def _fact(row: Mapping[str, Any], times: Mapping[str, Any]) -> Fact:
+    metadata = json_object(row.get("metadata"))
+    values = {name: metadata.pop(name) for name in _SAME if name in metadata}
+    values |= {ours: metadata.pop(name) for name, ours in _NAMES.items() if name in metadata}
+    if metadata.get("tier") in _TIERS:
+        values["tier"] = _TIERS[metadata.pop("tier")]
+    if "state" in metadata:
+        # What was archived there came up for nobody who did not search for it.
+        values["review_state"] = _STATES.get(metadata["state"], "rejected")
+        if metadata["state"] in _STATES:
+            del metadata["state"]
+    ended = metadata.get("invalidated_at")
+    if seconds(ended) is not None:
+        del metadata["invalidated_at"]
+    elif values.get("superseded_by"):
+        ended = times.get(values["superseded_by"], row["timestamp"])
+    rest = {name: value for name, value in row.items() if name not in ("metadata", "timestamp")}
+    return fact_of(
+        {
+            **rest,
+            **values,
+            "created_at": row["timestamp"],
+            "superseded_at": ended,
+            "valid_until": ended,
+            "decay_class": "permanent",  # nothing expires there
+            "metadata": metadata,
+        }
+    )
+
+
+MEM0 = "mem0"
+_ONE_DAY = lazy(r"\d{4}-\d\d-\d\d")
+
+
+def is_mem0(path: Path) -> bool:
+    """Return whether this is a file of mem0's memories, or a folder or zip of these."""
+    return any(begins(member, _is_memory) for member in members(path, ".json"))
+
+
+def load_mem0(path: Path) -> Load:
+    """Return the memories in files of mem0."""
+    files = [member for member in members(path, ".json") if begins(member, _is_memory)]
+    users: set[str] = set()
+    good = every = 0
+    for member in files:
+        for value, _ in elements(member):
+            every += 1
+            if _is_memory(value):
+                good += 1
+                users.add(str(value.get("user_id") or ""))
+    # What is of several people must not become one person's.
+    apart = len(users) > 1
+    return Load(
+        MEM0, good, lambda: (_incoming(each, apart) for each in _memories(files)), lambda: (), unreadable=every - good
+    )
+
+
+def _memories(files: list[Member]) -> Iterator[dict[str, Any]]:
+    return (value for member in files for value, _ in elements(member) if _is_memory(value))
+
+
+def _is_memory(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("memory"), str) and bool(value.get("id"))
+
+
+def _incoming(value: dict[str, Any], apart: bool) -> Incoming:
+    home = scope_of("user", value.get("user_id")) if apart and value.get("user_id") else HOME
+    left = ("memory", "hash", "categories", "updated_at", "expiration_date")
+    rest = {name: each for name, each in value.items() if name not in left}
+    categories = value.get("categories")
+    return Incoming(fact_of({
+        **rest,
+        "text": value["memory"],
+        "expires_at": _end(value.get("expiration_date")),
+        "scope": home.kind,
+        "scope_target": home.target,
+        "source": MEM0,
+        "source_date": value.get("updated_at") or value.get("created_at"),
+        "tags": [tag for tag in categories if isinstance(tag, str)] if isinstance(categories, list) else None,
+    }))  # fmt: skip
+
+
+def _end(expiration: Any) -> str | None:
+    """Return when a memory ends: with its last day, if that is all that is told. What is centuries ahead is no end."""
+    at = seconds(expiration)
+    if at is None or at > FURTHEST:
+        return None
+    last = at + DAY if _ONE_DAY.fullmatch(str(expiration)) else at
+    return datetime.fromtimestamp(last, UTC).isoformat()  # so far ahead, a number would be read as milliseconds
