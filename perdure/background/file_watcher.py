@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from perdure.errors import PerdureError
 
@@ -42,25 +42,6 @@ class WatcherState:
     reason: str | None  # why there are no events
     roots: int  # how many files and folders are watched
     last_event: float | None  # when the last event came, by the watcher's clock
-
-
-class Observer(Protocol):
-    """What is used of a watchdog observer."""
-
-    def start(self) -> None:
-        """Start its threads."""
-
-    def stop(self) -> None:
-        """Tell its threads to end."""
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait for its end."""
-
-    def schedule(self, handler: Any, path: str, /, *, recursive: bool) -> Any:
-        """Report what happens in a folder to `handler.dispatch`; return the watch."""
-
-    def unschedule(self, watch: Any, /) -> None:
-        """Report it no more."""
 
 
 class Debounce:
@@ -113,7 +94,7 @@ class FileWatcher:
         debounce: float = 1.5,
         poll_seconds: float = 30.0,
         monotonic: Callable[[], float] = time.monotonic,
-        observer: Callable[[], Observer] | None = None,
+        observer: Callable[[], Any] | None = None,
     ) -> None:
         """Prepare the watcher; nothing starts yet.
 
@@ -134,7 +115,7 @@ class FileWatcher:
         self._poll_at = 0.0
         self._last_event: float | None = None
         self._reason: str | None = None
-        self._observer: Observer | None = None
+        self._observer: Any = None
         self._watches: dict[_Place, tuple[Any, _Identity]] = {}
         self._thread: threading.Thread | None = None
 
@@ -230,7 +211,9 @@ class FileWatcher:
         wanted = _wanted(self._roots)
         self._below = self._roots | {place.folder for place in wanted if place.recursive}
         try:
-            observer = self._observer or _started(self._make_observer)
+            observer = self._observer or self._make_observer()
+            if self._observer is None:
+                observer.start()
         except (ImportError, OSError, RuntimeError) as error:
             self._reason = self._why(error)
             return
@@ -272,13 +255,7 @@ def _wanted(roots: Collection[str]) -> dict[_Place, _Identity]:
     return wanted
 
 
-def _started(make: Callable[[], Observer]) -> Observer:
-    observer = make()
-    observer.start()
-    return observer
+def _system_observer() -> Any:
+    from watchdog.observers import Observer
 
-
-def _system_observer() -> Observer:
-    from watchdog.observers import Observer as SystemObserver
-
-    return SystemObserver()
+    return Observer()

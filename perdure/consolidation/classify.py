@@ -71,7 +71,8 @@ def classify(
     it fails: the rules alone.
     """
     view = View(audience, store.clock.now())
-    index = _index(store)
+    # The stored vectors are compared with each other, so no model is needed.
+    near = (space.id, scaled(store, space)) if (space := store.space()) else None
     known = dict.fromkeys([*KNOWN, *(name for name, _ in own)])
     model = CategoryModel(store, llm, audience.home, [name for name in known if name != OTHER])
     others = (
@@ -86,7 +87,7 @@ def classify(
         made = [
             Classified(fact.id, told[fact.id], MODEL)
             if fact.id in told
-            else _of_rules(fact, own) or _of_neighbours(store, index, fact, view)
+            else _of_rules(fact, own) or _of_neighbours(store, near, fact, view)
             for fact in batch
         ]
         found = [each for each in made if each is not None]
@@ -112,13 +113,14 @@ def _of_rules(fact: Fact, own: CategoryPatterns) -> Classified | None:
     return None if category == OTHER else Classified(fact.id, category, "rules")
 
 
-def _of_neighbours(store: Store, index: _Index | None, fact: Fact, view: View) -> Classified | None:
-    vector = index.vector(store, fact.id) if index else None
-    if index is None or vector is None:
+def _of_neighbours(store: Store, space: tuple[str, VectorIndex] | None, fact: Fact, view: View) -> Classified | None:
+    sql = "SELECT vector FROM vectors WHERE fact_id = ? AND embedding_id = ?"
+    rows = store.database.query(run, sql, (fact.id, space[0])) if space else []
+    if space is None or not rows:
         return None
     import numpy as np
 
-    hits = index.index.search(np.frombuffer(vector, dtype="<f4"), view, CANDIDATES)
+    hits = space[1].search(np.frombuffer(rows[0][0], dtype="<f4"), view, CANDIDATES)
     near = [hit for hit in hits if hit.cosine >= MIN_COSINE and hit.id != fact.id]
     facts = store.database.query(by_ids, [hit.id for hit in near], view)
     labelled = [hit for hit in near if hit.id in facts and facts[hit.id].category != OTHER][:NEIGHBOURS]
@@ -130,23 +132,6 @@ def _of_neighbours(store: Store, index: _Index | None, fact: Fact, view: View) -
     category = max(votes, key=lambda name: votes[name])
     share = votes[category] / sum(votes.values())
     return Classified(fact.id, category, f"neighbours ({share:.2f})") if share >= MIN_SHARE else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Index:
-    space_id: str
-    index: VectorIndex
-
-    def vector(self, store: Store, fact_id: str) -> bytes | None:
-        sql = "SELECT vector FROM vectors WHERE fact_id = ? AND embedding_id = ?"
-        rows = store.database.query(run, sql, (fact_id, self.space_id))
-        return rows[0][0] if rows else None
-
-
-def _index(store: Store) -> _Index | None:
-    # The stored vectors are compared with each other, so no model is needed.
-    space = store.space()
-    return _Index(space.id, scaled(store, space)) if space else None
 
 
 class CategoryModel:

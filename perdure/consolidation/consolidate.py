@@ -9,24 +9,32 @@ meanwhile is left for the next time.
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from perdure.capture.writing import Writer
-from perdure.consolidation.clusters import Cluster, clusters
 from perdure.errors import ModelError, NotFoundError
 from perdure.llm import MERGES, Asker
 from perdure.ranking.decay import DEFAULT_CLASS, LIFETIMES
-from perdure.store.fact import SELECT, Fact, from_row
+from perdure.store.fact import Fact, folded_slot
 from perdure.store.links import link
 from perdure.store.listing import Progress
-from perdure.store.search import View
+from perdure.store.search import View, every
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector, Transaction
+from perdure.store.trust import SUPERSEDES
 from perdure.text.lexicon import table
-from perdure.text.sameness import details
+from perdure.text.sameness import Details, details, plain_words, says_the_same
+from perdure.text.timestamps import day_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 COSINE = 0.92
 """From here on two facts may say the same."""
@@ -35,6 +43,10 @@ TOGETHER = 20
 MAX_MERGED = 5_000
 """Characters of a text that a language model makes of several."""
 _SYSTEM: str = table("consolidation", "prompts")["consolidate"]
+BLOCK = 512
+"""Vectors that are compared with all others at a time."""
+APART = ("pattern", "checkpoint")
+"""Categories that are never merged: a pattern stands for its evidence, a checkpoint for its moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,14 @@ class Consolidated:
     batch: str  # what `undo` takes back at once; empty if nothing was changed
 
 
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Facts each of which says the same as every other."""
+
+    facts: tuple[Fact, ...]  # at least two, oldest first
+    cosine: float  # of the two that are least alike
+
+
 _Draft = tuple[Cluster, Fact, StoredVector | None]
 
 
@@ -79,8 +99,8 @@ def consolidate(
     same; their words decide whether they do. `llm`: words the new facts; None, or if it fails: the best of the old
     texts stays.
     """
-    facts = _facts(store, replace(view, approved_only=True))
-    found = list(clusters(store, facts, cosine, pause, progress))
+    facts = store.database.query(every, replace(view, approved_only=True))
+    found = list(_clusters(store, facts, cosine, pause, progress))
     batch = uuid.uuid4().hex
     merges: list[Merge] = []
     for start in range(0, len(found), TOGETHER):
@@ -94,12 +114,6 @@ def consolidate(
             merges += _write(store, author, batch, drafts)
     skipped = len(found) - len(merges)
     return Consolidated(len(facts), tuple(merges), skipped, "" if dry_run or not merges else batch)
-
-
-def _facts(store: Store, view: View) -> list[Fact]:
-    condition, values = view.sql(store.database.dialect)
-    rows = store.database.query(run, f"SELECT {SELECT} FROM facts WHERE {condition} ORDER BY facts.seq", values)
-    return [from_row(row) for row in rows]
 
 
 def _draft(cluster: Cluster, llm: Asker | None, writer: Writer, now: float) -> tuple[Fact, StoredVector | None]:
@@ -201,3 +215,87 @@ _COUNTS = ("recall_count", "access_count", "injected_count", "reinforced_count")
 def _lifetime(decay_class: str) -> float:
     lifetime = LIFETIMES.get(decay_class, LIFETIMES[DEFAULT_CLASS])
     return float("inf") if lifetime is None else lifetime
+
+
+def _key(fact: Fact, found: Details) -> Hashable:
+    """Return what facts must have in common before their words are compared."""
+    day = day_of(fact.effective_date, fact.zone) if found.relative else None
+    trusted = None if fact.channel in SUPERSEDES else fact.channel
+    # What the words do not say, because the slot was given by hand, must be equal too.
+    unsaid = fact.value if fact.value and fact.value.casefold() not in fact.text.casefold() else None
+    slot = folded_slot(fact.entity), plain_words(fact.key or ""), unsaid
+    return (fact.scope, fact.scope_target, slot, trusted, fact.category in APART and fact.id, found, day)
+
+
+def _clusters(
+    store: Store, facts: Sequence[Fact], least: float, pause: Callable[[], None], progress: Progress
+) -> Iterator[Cluster]:
+    """Yield the clusters among facts.
+
+    Only facts with equal details are compared, so the work grows with the largest group of these, not with all.
+
+    `store`: where their vectors are; without vectors only texts that differ in spelling come together.
+    """
+    groups: dict[Hashable, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        groups[_key(fact, details(fact.text))].append(fact)
+    several = [group for group in groups.values() if len(group) > 1]
+    space = store.space()
+    for done, group in enumerate(several, 1):
+        pause()
+        progress(done, len(several))
+        yield from _near(store, space.id if space else "", group, least, pause)
+
+
+def _near(
+    store: Store, space: str, group: Sequence[Fact], least: float, pause: Callable[[], None]
+) -> Iterator[Cluster]:
+    """Yield the clusters of a group, in which every fact says the same as every other."""
+    twins: dict[str, list[Fact]] = defaultdict(list)
+    for fact in group:
+        twins[fact.normalized_hash].append(fact)
+    each = {found[0].id: found[0] for found in twins.values()}
+    alike = _alike(_vectors(store, space, list(each.values())), least, pause) if len(each) > 1 else {}
+    taken: set[str] = set()
+    for fact in each.values():
+        if fact.id in taken:
+            continue
+        members, lowest = [fact], 1.0
+        for other, near in sorted(alike.get(fact.id, {}).items(), key=lambda item: -item[1]):
+            mutual = [alike.get(other, {}).get(member.id, 0.0) for member in members]
+            same = (says_the_same(each[other].text, member.text) for member in members)
+            if other not in taken and min(mutual) >= least and all(same):
+                members.append(each[other])
+                lowest = min(lowest, near, *mutual)
+        taken |= {member.id for member in members}
+        together = [twin for member in members for twin in twins[member.normalized_hash]]
+        if len(together) > 1:
+            yield Cluster(tuple(sorted(together, key=lambda item: item.effective_date)), round(lowest, 4))
+
+
+def _vectors(store: Store, space: str, facts: Sequence[Fact]) -> tuple[list[str], NDArray[np.float32]]:
+    import numpy as np
+
+    sql = "SELECT fact_id, vector FROM vectors WHERE embedding_id = ? AND fact_id IN (SELECT value FROM json_each(?))"
+    wanted = json.dumps([fact.id for fact in facts])
+    blobs: dict[str, bytes] = dict(store.database.query(run, sql, (space, wanted)))
+    ids = [fact.id for fact in facts if fact.id in blobs]
+    rows = [np.frombuffer(blobs[fact_id], dtype="<f4") for fact_id in ids]
+    return ids, np.stack(rows) if rows else np.zeros((0, 1), dtype=np.float32)
+
+
+def _alike(
+    found: tuple[list[str], NDArray[np.float32]], least: float, pause: Callable[[], None]
+) -> dict[str, dict[str, float]]:
+    """Return for each id the others that are near it, with the cosine. Block by block, so that memory stays flat."""
+    import numpy as np
+
+    ids, vectors = found
+    alike: dict[str, dict[str, float]] = defaultdict(dict)
+    for start in range(0, len(ids), BLOCK):
+        pause()
+        products = vectors[start : start + BLOCK] @ vectors.T
+        for row, column in np.argwhere(products >= least):
+            if start + row != column:
+                alike[ids[start + row]][ids[column]] = float(products[row, column])
+    return alike

@@ -17,7 +17,7 @@ from perdure.consolidation.reflect import TRUSTED
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.files.notes import add_line, plain_line
 from perdure.ranking.decay import DAY
-from perdure.store.fact import SELECT, Fact, from_row
+from perdure.store.fact import SELECT, Fact, from_row, read_facts
 from perdure.store.links import links_of
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import MIN_PREFIX, View, by_ids
@@ -115,13 +115,9 @@ def _view(home: Scope, now: float) -> View:
 
 def _candidates(connection: Connection, view: View) -> list[Fact]:
     condition, values = view.sql(dialect(connection))
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts WHERE {condition} AND facts.category IN ('preference', 'decision', ?)"
-        " ORDER BY facts.reinforced_count DESC, facts.seq",
-        (*values, PATTERN),
-    )
-    return [fact for fact in map(from_row, rows) if fact.category != PATTERN or fact.metadata.get("kind") in KINDS]
+    where = f"facts WHERE {condition} AND facts.category IN ('preference', 'decision', ?)"
+    found = read_facts(connection, f"{where} ORDER BY facts.reinforced_count DESC, facts.seq", (*values, PATTERN))
+    return [fact for fact in found if fact.category != PATTERN or fact.metadata.get("kind") in KINDS]
 
 
 def _evidence(connection: Connection, fact: Fact) -> list[Fact]:

@@ -19,7 +19,7 @@ from perdure.errors import InputError, ModelError
 from perdure.hooks.types import Channel
 from perdure.llm import PATTERNS, Asker
 from perdure.ranking.decay import DAY
-from perdure.store.fact import SELECT, Fact, from_row
+from perdure.store.fact import Fact, read_facts
 from perdure.store.links import link, links_of
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_ids, lookup
@@ -244,7 +244,7 @@ def _read(store: Store, view: View, since: float) -> tuple[list[Fact], dict[str,
     bound = (*values, since, view.now)
     with store.database.read() as connection:
         order = "ORDER BY coalesce(facts.source_date, facts.created_at), facts.seq"
-        facts = [from_row(row) for row in run(connection, f"SELECT {SELECT} FROM facts WHERE {said} {order}", bound)]
+        facts = read_facts(connection, f"facts WHERE {said} {order}", bound)
         sql = f"SELECT facts.id, v.vector FROM facts JOIN vectors v ON v.fact_id = facts.id WHERE {said}"
         rows = run(connection, f"{sql} AND v.embedding_id = ?", (*bound, space.id)) if space else []
     return facts, dict(rows)

@@ -16,7 +16,6 @@ from weakref import WeakSet
 
 from perdure import telemetry
 from perdure.background.drain import Drain
-from perdure.background.index_feed import IndexFeed
 from perdure.background.keeper import Keeper
 from perdure.background.scheduler import Job, Pause, Scheduler
 from perdure.background.turn_gate import TurnGate
@@ -53,7 +52,7 @@ from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import Taken, TurnIntake
 from perdure.errors import StoreClosedError, StoreError, StorePurgedError, StoreUnavailableError
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
-from perdure.index.feeding import Feeding
+from perdure.index.feeding import Feeding, IndexFeed
 from perdure.index.missing import without_vector
 from perdure.index.vector_index import ScaledIndex, Surveyor, VectorIndex
 from perdure.maintenance.purge import Purge, certify, purge

@@ -120,17 +120,13 @@ def _nearest(store: Store, space: VectorSpace, questions: Vectors, pause: Callab
     import numpy as np
 
     best = np.full((len(questions), NEIGHBOURS + 1), -np.inf, dtype=np.float32)
-    sql = f"SELECT f.seq, v.vector {_LIVE} AND f.seq > ? AND length(v.vector) = ? ORDER BY f.seq LIMIT {CHUNK}"
-    after = 0
-    while True:
-        rows = store.database.query(run, sql, (space.id, after, 4 * space.dims))
-        if not rows:
-            return -np.sort(-best, axis=1)
-        after = rows[-1][0]
+    sql = f"SELECT f.seq, v.vector {_LIVE} AND length(v.vector) = ? AND f.seq > ? ORDER BY f.seq LIMIT ?"
+    for rows in store.database.pages(sql, (space.id, 4 * space.dims), CHUNK):
         vectors = np.frombuffer(b"".join(blob for _, blob in rows), dtype="<f4").reshape(-1, space.dims)
         both = np.concatenate([best, questions @ vectors.T], axis=1)
         best = np.partition(both, both.shape[1] - best.shape[1], axis=1)[:, -best.shape[1] :]
         pause()
+    return -np.sort(-best, axis=1)
 
 
 def _count(store: Store, space: VectorSpace) -> int:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from perdure.index.vector_index import ExactIndex, Survey, Surveyor, VectorHit, scan, surveyed
-from perdure.store import outbox
+from perdure.store import outbox, spaces
 from perdure.store.search import View
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import Backend, run
+from perdure.store.store import Store
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vector, Vectors
@@ -23,7 +24,7 @@ FEED_FROM = 0.8
 """Of the crossover: from there on a table is built, so that it is there when it is needed."""
 END_BELOW = 0.4
 """Of the crossover: below, a table that is there is given up. Far enough from the former that none comes and goes."""
-RECOUNT = 100
+_RECOUNT = 100
 """Vectors are counted again when a hundredth of what is asked about has come in."""
 
 Mode = Literal["auto", "exact", "lance"]
@@ -44,7 +45,7 @@ class VectorCount:
             highest: int = run(connection, "SELECT coalesce(max(rowid), 0) FROM vectors")[0][0]
             if highest < least:
                 return False
-            if abs(highest - self._counted_at) * RECOUNT >= least:
+            if abs(highest - self._counted_at) * _RECOUNT >= least:
                 sql = "SELECT count(*) FROM vectors WHERE embedding_id = ?"
                 self._count = run(connection, sql, (self._space_id,))[0][0]
                 self._counted_at = highest
@@ -67,10 +68,7 @@ class Feeding:
 
     def wanted(self, space: VectorSpace) -> bool:
         """Return whether there is a table to feed, or one is due."""
-        with self._database.read() as connection:
-            if outbox.fed(connection):
-                return True
-        return self.begins(space)
+        return self._database.query(outbox.fed) or self.begins(space)
 
     def begins(self, space: VectorSpace) -> bool:
         """Return whether a space that has no table should get one."""
@@ -84,6 +82,52 @@ class Feeding:
 
     def _reaches(self, space: VectorSpace, least: int) -> bool:
         return self._counts.setdefault(space.id, VectorCount(self._database, space.id)).reaches(least)
+
+
+class IndexFeed:
+    """What a host's process does for the derived table. For the keeper's thread, but for `behind`."""
+
+    def __init__(
+        self, store: Store, feeding: Feeding, start_worker: Callable[[], None], *, batch: int, seconds: float
+    ) -> None:
+        """Prepare."""
+        self._store = store
+        self._feeding = feeding
+        self._start_worker = start_worker
+        self._batch = batch
+        self._seconds = seconds
+
+    def look(self) -> None:
+        """Start the worker if it has anything to do."""
+        if self._begins():
+            self._start_worker()
+            return
+        state = self._store.outbox_state()
+        if state.oldest is None or self._store.space() is None or not self._fed():
+            return
+        now = self._store.clock.now()
+        if state.retry_at is not None and now < state.retry_at:
+            return
+        if state.waiting >= self._batch or now - state.oldest >= self._seconds:
+            self._start_worker()
+
+    def behind(self) -> bool:
+        """Return whether the table lacks something, or is to be begun."""
+        return self._begins() or bool(self._store.outbox_state().waiting)
+
+    def _begins(self) -> bool:
+        with self._store.database.read() as connection:
+            space = None if outbox.fed(connection) else spaces.active(connection)
+        return space is not None and self._feeding.begins(space)
+
+    def _fed(self) -> bool:
+        """Return whether there is a table; what was queued for one that never was is dropped."""
+        if self._store.database.query(outbox.fed):
+            return True
+        with self._store.database.write(durable=False) as connection:
+            if not outbox.fed(connection):
+                outbox.end(connection)
+        return False
 
 
 class GrowingIndex:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from perdure.embed.base import Embedder, Vectors
 from perdure.errors import ModelError, PerdureError
 from perdure.index.calibrate import embedded
-from perdure.store.fact import SELECT, from_row, live_sql
+from perdure.store.fact import live_sql, read_facts
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import marks, run
 from perdure.store.store import Store
@@ -133,10 +133,10 @@ def _questions(store: Store, spaces: Sequence[VectorSpace]) -> list[_Question]:
     with store.database.read() as connection:
         seqs = [row[0] for row in run(connection, f"SELECT facts.seq {condition} ORDER BY facts.seq", values)]
         drawn = sorted(dice.sample(seqs, min(len(seqs), MOST_QUESTIONS // 2)))
-        rows = run(connection, f"SELECT {SELECT} FROM facts WHERE seq IN ({marks(drawn)}) ORDER BY seq", drawn)
+        facts = read_facts(connection, f"facts WHERE seq IN ({marks(drawn)}) ORDER BY seq", drawn)
     return [
         _Question(seq, (fact.scope, fact.scope_target), text)
-        for seq, fact in zip(drawn, map(from_row, rows), strict=True)
+        for seq, fact in zip(drawn, facts, strict=True)
         for text in (exact(fact), paraphrase(fact, dice))
         if text
     ]
@@ -152,18 +152,13 @@ def _firsts(
     condition, values = _condition(store, spaces)
     sql = (
         f"SELECT facts.seq, facts.scope, facts.scope_target, a.vector, b.vector {condition}"
-        f" AND facts.seq > ? ORDER BY facts.seq LIMIT {CHUNK}"
+        " AND facts.seq > ? ORDER BY facts.seq LIMIT ?"
     )
     seqs = np.array([question.seq for question in questions])
     codes = {scope: code for code, scope in enumerate(sorted({question.scope for question in questions}))}
     scopes = np.array([codes[question.scope] for question in questions])
     own, others = (np.full((len(spaces), len(questions)), -np.inf, dtype=np.float32) for _ in range(2))
-    after = 0
-    while True:
-        rows = store.database.query(run, sql, (*values, after))
-        if not rows:
-            return [int(count) for count in (own > others).sum(1)]
-        after = rows[-1][0]
+    for rows in store.database.pages(sql, values, CHUNK):
         mine = seqs[:, None] == np.array([row[0] for row in rows])
         rivals = (scopes[:, None] == np.array([codes.get(row[1:3], -1) for row in rows])) & ~mine
         for place, (space, vectors) in enumerate(zip(spaces, asked, strict=True)):
@@ -171,8 +166,9 @@ def _firsts(
             with np.errstate(invalid="ignore", over="ignore"):  # a damaged vector is near nothing
                 cosines = np.nan_to_num(vectors @ rows_of.T, nan=-np.inf, posinf=-np.inf)
             for best, counted in ((own, mine), (others, rivals)):
-                best[place] = np.maximum(best[place], np.where(counted, cosines, -np.inf).max(1))
+                best[place] = np.maximum(best[place], np.where(counted, cosines, -np.inf).max(1, initial=-np.inf))
         pause()
+    return [int(count) for count in (own > others).sum(1)]
 
 
 def _condition(store: Store, spaces: Sequence[VectorSpace]) -> tuple[str, tuple[Any, ...]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Channel
-from perdure.lance.table import LanceIndex, rows_of, table_name
+from perdure.lance.table import LanceIndex, fact_of, rows_of, table_name
 from perdure.regex import lazy
 from perdure.store import outbox
 from perdure.store.fact import Fact, live_sql
@@ -22,7 +22,6 @@ from perdure.store.finding import Finding
 from perdure.store.folder import FILE_MODE, LANCE_SUMS
 from perdure.store.history import REMOVALS
 from perdure.store.outbox import IndexState
-from perdure.store.scope import Scope
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import Connection, newest, run
 from perdure.store.store import Store
@@ -123,13 +122,7 @@ def rescued(store: Store, fact_ids: Sequence[str]) -> list[tuple[Fact, StoredVec
 def _fact(store: Store, row: Mapping[str, Any]) -> Fact:
     sql = "SELECT channel FROM journal WHERE action = 'add' AND fact_id = ? ORDER BY seq LIMIT 1"
     added = store.database.query(run, sql, (row["id"],))
-    scope = Scope.parse(row["scope"])
-    expires = None if math.isinf(row["expires_at"]) else row["expires_at"]
-    return Fact(
-        row["text"], id=row["id"], category=row["category"], importance=row["importance"],
-        channel=Channel(added[0][0]) if added else Channel.UNKNOWN, created_at=row["created_at"], expires_at=expires,
-        scope=scope.kind, scope_target=scope.target, extraction_method="rescued",
-    )  # fmt: skip
+    return fact_of(dict(row), Channel(added[0][0]) if added else Channel.UNKNOWN)
 
 
 def index_state(store: Store, space: VectorSpace) -> IndexState:

@@ -15,7 +15,7 @@ from perdure.index.missing import embed_missing
 from perdure.lance.drift import check_files, drop_index, index_state, missing_files, record_files, unproved
 from perdure.lance.table import OPTIMIZE_AFTER, LanceIndex, rows_of, table_name
 from perdure.store import outbox
-from perdure.store.outbox import Batch, IndexState
+from perdure.store.outbox import IndexState
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
@@ -94,13 +94,13 @@ class Indexer:
             self._inspect(space)
             with self.store.database.read() as connection:
                 batch = outbox.next_batch(connection, LARGEST)
-                if len(batch.entries) < BULK:
+                if len(batch) < BULK:
                     batch = outbox.next_batch(connection, self.batch)
                 patient = not outbox.resting(connection)
-            if not batch.entries:
+            if not batch:
                 return self._trained()
             index = self._opened(space)
-            bad = self._apply(index, space, batch.fact_ids, patient=patient)
+            bad = self._apply(index, space, list(dict.fromkeys(fact_id for _, fact_id in batch)), patient=patient)
             fail_point("indexer.applied")
             self._settle(index, space, batch, bad)
         except StoreUnavailableError as error:
@@ -141,25 +141,27 @@ class Indexer:
 
     def _begun(self, space: VectorSpace) -> bool:
         """Return whether there is a table to feed; one that is due is begun, with every vector that there is."""
-        with self.store.database.read() as connection:
-            if outbox.fed(connection):
-                return True
+        if self.store.database.query(outbox.fed):
+            return True
         due = self.feeding is None or self.feeding.begins(space)
         if due:
             self._queue_all(space, index_state(self.store, space))
         return due
 
-    def _settle(self, index: LanceIndex, space: VectorSpace, batch: Batch, bad: Mapping[str, PerdureError]) -> None:
+    def _settle(
+        self, index: LanceIndex, space: VectorSpace, batch: Sequence[tuple[int, str]], bad: Mapping[str, PerdureError]
+    ) -> None:
         version = index.version
         failures = [error for error in bad.values() if isinstance(error, StoreUnavailableError)]
-        works = len(bad) < len(batch.fact_ids)
+        works = len(bad) < len({fact_id for _, fact_id in batch})
         with self.store.database.write() as connection:
-            outbox.done(connection, batch.without(bad))
+            outbox.done(connection, [seq for seq, fact_id in batch if fact_id not in bad])
             for fact_id, error in bad.items():
                 hopeless = isinstance(error, InputError)
                 if hopeless or works:
                     kind = type(error.__cause__ or error).__name__
-                    outbox.failed(connection, batch.only({fact_id}), kind, at_once=hopeless)
+                    entries = [seq for seq, named in batch if named == fact_id]
+                    outbox.failed(connection, entries, kind, at_once=hopeless)
                     _log.warning("fact %s cannot be indexed: %s", fact_id, kind)
             _change(connection, space, version=version)
             fail_point("indexer.done")

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.errors import InputError, StoreUnavailableError
 from perdure.failpoints import fail_point
+from perdure.hooks.types import Channel
 from perdure.index.vector_index import VectorHit
-from perdure.store.fact import live_sql
+from perdure.store.fact import Fact, live_sql
 from perdure.store.folder import prepare_folder
 from perdure.store.scope import Scope
 from perdure.store.sql import Backend, run
@@ -33,7 +34,7 @@ PROBES, EVERY = 40, 0
 """Parts of the approximate index that are looked through, of about 8,000 vectors each; all of them."""
 REFINE = 3
 """So many times more candidates than asked for are compared once more with their full vectors."""
-DELETE_CHUNK = 500
+_DELETE_CHUNK = 500
 LANCE_ERRORS = (OSError, RuntimeError, ValueError)
 """What LanceDB raises for everything that goes wrong in it; ArrowInvalid is a ValueError."""
 _PANICS = frozenset({"RustPanic", "PanicException"})
@@ -89,8 +90,8 @@ class LanceIndex:
             self.writes += 1
         if deletes:
             with _translated("written"):
-                for start in range(0, len(deletes), DELETE_CHUNK):
-                    self._table.delete(_among("id", deletes[start : start + DELETE_CHUNK]))
+                for start in range(0, len(deletes), _DELETE_CHUNK):
+                    self._table.delete(_among("id", deletes[start : start + _DELETE_CHUNK]))
             fail_point("lance.deleted")
             self.writes += 1
 
@@ -238,6 +239,17 @@ class LanceIndex:
         if not np.isfinite(vector).all():
             raise InputError(f"the vector of fact {row['id']} holds numbers that are not finite: embed it anew")
         return vector
+
+
+def fact_of(row: LanceRow, channel: Channel = Channel.UNKNOWN) -> Fact:
+    """Return the fact that a row still tells of."""
+    scope = Scope.parse(row["scope"])
+    same = {name: row[name] for name in ("text", "id", "category", "importance", "created_at")}
+    expires_at = None if math.isinf(row["expires_at"]) else row["expires_at"]
+    return Fact(
+        **same, channel=channel, expires_at=expires_at, scope=scope.kind, scope_target=scope.target,
+        extraction_method="rescued",
+    )  # fmt: skip
 
 
 def rows_in(table: Path, columns: Sequence[str]) -> list[LanceRow]:

@@ -24,10 +24,10 @@ from typing import Any
 from perdure.errors import StoreUnavailableError
 from perdure.files.transcript_log import values_of
 from perdure.maintenance.exchange import Sealed, export, fact_line, private_copy, seal_of
-from perdure.store.fact import SELECT, Fact, Summaries, from_row, was_cut
+from perdure.store.fact import Fact, Summaries, read_facts, was_cut
 from perdure.store.folder import sync_folder
 from perdure.store.safe import TEXTS, safe_fact
-from perdure.store.sql import newest, run
+from perdure.store.sql import newest
 from perdure.store.store import Store
 from perdure.text.normalise import fingerprint
 
@@ -217,8 +217,8 @@ def _read(path: Path, key: bytes) -> tuple[dict[str, Any], bool]:
 
 def _present(store: Store, fact_id: str) -> bytes | None:
     """Return the line of a fact as it is now; None if it is gone."""
-    rows = store.database.query(run, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))
-    return _encoded(fact_line(from_row(rows[0]))) if rows else None
+    found = store.database.query(read_facts, "facts WHERE id = ?", (fact_id,))
+    return _encoded(fact_line(found[0])) if found else None
 
 
 def _counts(header: Mapping[str, Any]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from perdure.hooks.types import Channel
-from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql
+from perdure.store.fact import Fact, folded_slot, live_sql, read_facts
 from perdure.store.lifecycle import PENDING, Wish
 from perdure.store.links import Link
 from perdure.store.safe import safe_fact
@@ -293,15 +293,14 @@ def _store(tx: Transaction, fact: Fact, vector: StoredVector | None = None) -> s
 
 
 def _present(connection: Connection, fact_id: str) -> Fact | None:
-    rows = run(connection, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))
-    return from_row(rows[0]) if rows else None
+    return next(iter(read_facts(connection, "facts WHERE id = ?", (fact_id,))), None)
 
 
 def _twins(connection: Connection, fact: Fact, now: float) -> list[Fact]:
     live, values = live_sql(now)
-    sql = f"SELECT {SELECT} FROM facts WHERE normalized_hash = ? AND (scope, scope_target) = (?, ?) AND {live}"
-    found = map(from_row, run(connection, sql, (fingerprint(fact.text), fact.scope, fact.scope_target, *values)))
-    return [twin for twin in found if twin.id != fact.id]
+    where = f"facts WHERE normalized_hash = ? AND (scope, scope_target) = (?, ?) AND {live} AND id <> ?"
+    same = (fingerprint(fact.text), fact.scope, fact.scope_target, *values, fact.id)
+    return read_facts(connection, where, same)
 
 
 def _live(fact: Fact) -> bool:

@@ -35,7 +35,7 @@ from perdure.errors import InputError, ScopeError
 from perdure.maintenance.exchange import fact_line, read_fact, read_link, refuse_constant, unwritten
 from perdure.maintenance.importing import Incoming, Load, fact_id
 from perdure.regex import lazy
-from perdure.store.fact import SELECT, Fact, folded_slot, from_row
+from perdure.store.fact import SELECT, Fact, folded_slot, from_row, read_facts
 from perdure.store.folder import prepare_folder, private_file, sync_folder
 from perdure.store.links import Link
 from perdure.store.safe import safe_fact
@@ -320,8 +320,7 @@ class _Writer:
     def write(self, page: _Page) -> None:
         items, linked = [], set()
         for held in self._ids[page]:
-            [row] = run(self._connection, f"SELECT {SELECT} FROM facts WHERE id = ?", (held,))
-            fact = from_row(row)
+            [fact] = read_facts(self._connection, "facts WHERE id = ?", (held,))
             links = run(self._connection, _LINKS, (held,))
             linked |= {self._home[link[1]] for link in links if link[1] in self._home}
             linked |= self._mentioned(page.scope, safe_fact(fact).fact.text)

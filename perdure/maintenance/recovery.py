@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -26,10 +25,9 @@ from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.folder import alone, prepare_folder
 from perdure.store.history import REMOVALS
 from perdure.store.inbox import waiting_in
-from perdure.store.links import Link
+from perdure.store.links import COLUMNS, Link
 from perdure.store.migrations import check, migrate
 from perdure.store.rollback_guard import Remembered, Truth, Verdict, judge
-from perdure.store.scope import Scope
 from perdure.store.seals import is_intact, store_key
 from perdure.store.snapshot import snapshot
 from perdure.store.sql import Connection, Row, marks, run
@@ -40,7 +38,6 @@ EXPORTS = ("exports/facts-????-??-??.jsonl", "backups/memory-backup-????-??-??.j
 ORIGIN = "recovered_from"
 """Under this name the metadata of a recovered memory says where it came from."""
 CHUNK = 200
-_LINK_COLUMNS = "id, source_fact_id, target_fact_id, link_type, strength, created_at"
 _COLUMNS = ("id", "text", "category", "scope", "importance", "created_at", "expires_at")
 HOST = "recover"
 """Stands in the journal with what was brought back."""
@@ -126,7 +123,7 @@ def _database(path: Path, key: bytes | None, name: str) -> Load:
 
     def links() -> Iterator[Link]:
         with opened(path, looks=True) as connection:
-            for row in _legible(connection, f"SELECT {_LINK_COLUMNS} FROM memory_links ORDER BY rowid") or ():
+            for row in _legible(connection, f"SELECT {COLUMNS} FROM memory_links ORDER BY rowid") or ():
                 if key is not None and _intact(connection, key, f"{row[1]}/l/{row[0]}"):
                     yield Link(*row)
 
@@ -165,16 +162,11 @@ def _intact(connection: Connection, key: bytes, seal_id: str) -> bool:
 
 
 def _table(path: Path) -> Load:
-    rows = part("lance.table").rows_in(path, _COLUMNS)
+    table = part("lance.table")
+    rows = table.rows_in(path, _COLUMNS)
 
     def facts() -> Iterator[Incoming]:
-        for row in rows:
-            scope = Scope.parse(row["scope"])
-            same = {name: row[name] for name in ("text", "id", "category", "importance", "created_at")}
-            expires_at = None if math.isinf(row["expires_at"]) else row["expires_at"]
-            fact = Fact(**same, expires_at=expires_at, scope=scope.kind, scope_target=scope.target)
-            fact = replace(fact, extraction_method="rescued")
-            yield _named(Incoming(fact), f"lancedb/{path.name}", sealed=False)
+        return (_named(Incoming(table.fact_of(row)), f"lancedb/{path.name}", sealed=False) for row in rows)
 
     return Load("lancedb", len(rows), facts, lambda: (), sealed=True)
 

@@ -53,9 +53,8 @@ def done(store: Store) -> None:
 def find(store: Store, pause: Callable[[], object] = lambda: None) -> Found:
     """Look through all facts, receipts, and turns that were parked or wait in the database, and change nothing."""
     facts: list[str] = []
-    after = 0
-    while rows := _batch(store, after):
-        after = rows[-1][0]
+    sql = f"SELECT seq, {SELECT} FROM facts WHERE seq > ? ORDER BY seq LIMIT ?"
+    for rows in store.database.pages(sql, (), BATCH):
         facts += [fact.id for fact in map(from_row, (row[1:] for row in rows)) if _scrubbed(fact) != fact]
         pause()
     places = bodies(store.database)
@@ -84,11 +83,6 @@ def scrub(store: Store, found: Found, author: Author) -> str | None:
         row = (name, tx.now, PENDING, detail, needles.masked(store.key, name))
         run(tx.connection, "INSERT INTO purges VALUES (?, ?, ?, ?, ?)", row)
     return name
-
-
-def _batch(store: Store, after: int) -> list[tuple[Any, ...]]:
-    sql = f"SELECT seq, {SELECT} FROM facts WHERE seq > ? ORDER BY seq LIMIT {BATCH}"
-    return store.database.query(run, sql, (after,))
 
 
 def _bodies(store: Store, table: str, name: str, column: str) -> list[tuple[str, str]]:

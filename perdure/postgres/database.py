@@ -219,10 +219,7 @@ class PostgresDatabase(Backend):
             self._graphs()
         self.shed()
         with self.read() as connection:
-            counts = [
-                run(connection, f"SELECT count(*) FROM {name} WHERE {_OWN}")[0][0] for name in _tables(connection)
-            ]
-            return gone, sum(counts) - 1  # the mark by which other machines learn that it is gone
+            return gone, sum(_counts(connection).values()) - 1  # the mark by which other machines learn that it is gone
 
     def shed(self, *, rows: bool = True) -> str | None:
         """Have the server clear away deleted rows; see `Backend.shed`. Its log and its backups are out of reach."""

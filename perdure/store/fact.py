@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from perdure.errors import refused
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import DEFAULT_CLASS
-from perdure.store.sql import Row
+from perdure.store.sql import Connection, Row, run
 from perdure.text.clean import clean
 from perdure.text.timestamps import ZONE, Dated, Epoch, zone_of
 
@@ -102,6 +102,11 @@ def from_row(row: Row) -> Fact:
     for place, read in _READ.items():
         values[place] = read(values[place])
     return Fact(*values)
+
+
+def read_facts(connection: Connection, source: str, values: Sequence[Any] = ()) -> list[Fact]:
+    """Return the facts that a statement finds, of which this is what stands behind FROM."""
+    return [from_row(row) for row in run(connection, f"SELECT {SELECT} FROM {source}", values)]
 
 
 def to_row(fact: Fact) -> Row:

@@ -16,7 +16,8 @@ _TYPES = "SUPERSEDES CAUSED_BY PART_OF RELATED_TO DEPENDS_ON CONTRADICTS CORRECT
 TYPES = tuple(_TYPES.split())
 """CORRECTS leads to a fact of which a part is out of date, and the rest still holds."""
 MAX_DEPTH = 10
-_SELECT = "SELECT id, source_fact_id, target_fact_id, link_type, strength, created_at FROM memory_links"
+COLUMNS = "id, source_fact_id, target_fact_id, link_type, strength, created_at"
+_SELECT = f"SELECT {COLUMNS} FROM memory_links"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from perdure.errors import InputError, NotFoundError, refused
-from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql, split_tags, to_column
+from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql, read_facts, split_tags, to_column
 from perdure.store.scope import BOUND, EVERYONE, OWNER, Audience, Scope
 from perdure.store.search import View, by_prefix
 from perdure.store.sql import Connection, Dialect, dialect, marks, run
@@ -168,8 +168,7 @@ def check_page(limit: int, offset: int = 0) -> None:
 def _newest_first(connection: Connection, chosen: Filter, condition: str, values: tuple[Any, ...]) -> list[Fact]:
     facts = f"facts {dialect(connection).by_index(chosen.hint) if chosen.hint else ''}"
     order = f"ORDER BY {_DATE} DESC, facts.seq DESC LIMIT ? OFFSET ?"
-    rows = run(connection, f"SELECT {SELECT} FROM {facts} WHERE {condition} {order}", values)
-    return [fact for row in rows if chosen.holds(fact := from_row(row))]
+    return list(filter(chosen.holds, read_facts(connection, f"{facts} WHERE {condition} {order}", values)))
 
 
 def no_progress(done: int, total: int) -> None:
@@ -184,16 +183,12 @@ def every(store: Store, view: View, progress: Progress = no_progress, condition:
     seen, values = view.sql(store.database.dialect)
     where = f"{seen} AND {condition}"
     [(total,)] = store.database.query(run, f"SELECT count(*) FROM facts WHERE {where}", values)
-    after = done = 0
+    done = 0
     sql = f"SELECT facts.seq, {SELECT} FROM facts WHERE {where} AND facts.seq > ? ORDER BY facts.seq LIMIT ?"
-    while True:
-        rows = store.database.query(run, sql, (*values, after, PAGE))
+    for rows in store.database.pages(sql, values, PAGE):
         yield from (from_row(tuple(row)) for _, *row in rows)
         done += len(rows)
         progress(min(done, total), total)
-        if len(rows) < PAGE:
-            return
-        after = rows[-1][0]
 
 
 def matching_ids(connection: Connection, view: View, chosen: Filter) -> list[str]:

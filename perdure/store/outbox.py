@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from perdure.store.sql import Connection, get_meta, put_meta, run
@@ -16,25 +16,6 @@ _REST = "outbox_rest"
 _PAST = "lance_past"
 FED = "EXISTS (SELECT 1 FROM meta WHERE instr(key, 'lance:') = 1)"
 """Holds while there is a derived table, or one is being built: only then is anything queued for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A part of the outbox: the facts in it, and the entries it covers."""
-
-    fact_ids: tuple[str, ...]
-    entries: tuple[tuple[int, str], ...]
-
-    def without(self, fact_ids: Collection[str]) -> Batch:
-        """Return the part that is not about these facts."""
-        return self._where(lambda fact_id: fact_id not in fact_ids)
-
-    def only(self, fact_ids: Collection[str]) -> Batch:
-        """Return the part that is about these facts."""
-        return self._where(lambda fact_id: fact_id in fact_ids)
-
-    def _where(self, wanted: Callable[[str], bool]) -> Batch:
-        return Batch(tuple(filter(wanted, self.fact_ids)), tuple(item for item in self.entries if wanted(item[1])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +65,26 @@ def queue_every(connection: Connection, now: float) -> None:
     run(connection, f"INSERT INTO outbox (fact_id, queued_at) SELECT id, ? FROM facts WHERE {FED} ORDER BY seq", (now,))
 
 
-def next_batch(connection: Connection, limit: int) -> Batch:
-    """Return the oldest entries that are not parked."""
-    rows = run(connection, "SELECT seq, fact_id FROM outbox WHERE parked IS NULL ORDER BY seq LIMIT ?", (limit,))
-    return Batch(tuple(dict.fromkeys(row[1] for row in rows)), tuple((row[0], row[1]) for row in rows))
+def next_batch(connection: Connection, limit: int) -> list[tuple[int, str]]:
+    """Return the oldest entries that are not parked: the number of each, and the fact that it names."""
+    return run(connection, "SELECT seq, fact_id FROM outbox WHERE parked IS NULL ORDER BY seq LIMIT ?", (limit,))
 
 
-def done(connection: Connection, batch: Batch) -> None:
+def done(connection: Connection, entries: Sequence[int]) -> None:
     """Remove entries whose facts have reached the index: LanceDB works."""
-    connection.executemany("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq, _ in batch.entries])
-    if batch.entries:
+    connection.executemany("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq in entries])
+    if entries:
         put_meta(connection, _REST, None)
 
 
-def failed(connection: Connection, batch: Batch, error: str, *, at_once: bool = False) -> None:
+def failed(connection: Connection, entries: Sequence[int], error: str, *, at_once: bool = False) -> None:
     """Count a failed attempt; after too many the entries are parked and reported, never dropped.
 
     The `error` holds no text of a memory. `at_once` parks them now, as trying again cannot help.
     """
     connection.executemany(
         "UPDATE outbox SET attempts = attempts + 1, parked = CASE WHEN attempts + 1 >= ? THEN ? END WHERE seq = ?",
-        [(0 if at_once else MAX_ATTEMPTS, error, seq) for seq, _ in batch.entries],
+        [(0 if at_once else MAX_ATTEMPTS, error, seq) for seq in entries],
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError, refused
 from perdure.ranking.decay import OLD_AGE, OLD_AGE_FACTOR
 from perdure.regex import lazy
-from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
+from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql, read_facts
 from perdure.store.scope import OWNERS, Audience, Scope
 from perdure.store.sql import Connection, Dialect, dialect, marks, run
 from perdure.store.vocabulary import LONGEST, alike, fact_frequencies, may_be_misspelt, meant, rarest, stem, weight
@@ -98,8 +98,8 @@ def by_ids(connection: Connection, ids: Iterable[str], view: View) -> dict[str, 
 
 
 def every(connection: Connection, view: View) -> list[Fact]:
-    """Return all facts that may be seen."""
-    return _seen(connection, view, "facts WHERE TRUE", ())
+    """Return all facts that may be seen, those stored first before others."""
+    return _seen(connection, view, "facts WHERE TRUE", (), "ORDER BY facts.seq")
 
 
 def said_at(connection: Connection, view: View, at: float, session: str | None) -> list[Fact]:
@@ -113,8 +113,7 @@ def _seen(
 ) -> list[Fact]:
     """Return facts that may be seen, from tables under a condition, with the `rest` of the statement behind it."""
     condition, seen = view.sql(dialect(connection))
-    rows = run(connection, f"SELECT {SELECT} FROM {source} AND {condition} {rest}", (*values, *seen, *last))
-    return [from_row(row) for row in rows]
+    return read_facts(connection, f"{source} AND {condition} {rest}", (*values, *seen, *last))
 
 
 def ids(connection: Connection, view: View) -> set[str]:

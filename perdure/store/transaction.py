@@ -13,7 +13,7 @@ from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
 from perdure.store import forgotten, outbox
-from perdure.store.fact import COLUMNS, SELECT, USUAL, Fact, Summaries, folded_slot, from_row, to_column, to_row
+from perdure.store.fact import COLUMNS, USUAL, Fact, Summaries, folded_slot, read_facts, to_column, to_row
 from perdure.store.safe import safe, safe_fact, safe_values
 from perdure.store.seals import is_purged, seal_fact, store_key
 from perdure.store.sql import Connection, dialect, put, run
@@ -115,10 +115,9 @@ class Transaction:
 
     def fact(self, fact_id: str) -> Fact:
         """Return a fact as it is now."""
-        rows = run(self.connection, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))
-        if not rows:
-            raise NotFoundError(f"fact {fact_id} is not there")
-        return from_row(rows[0])
+        for found in read_facts(self.connection, "facts WHERE id = ?", (fact_id,)):
+            return found
+        raise NotFoundError(f"fact {fact_id} is not there")
 
     def is_forgotten(self, fact: Fact, said_at: float) -> bool:
         """Return whether what a fact says was forgotten in its scope after it was said, at a time in epoch seconds."""

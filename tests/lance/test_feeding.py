@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure.background.index_feed import IndexFeed
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
-from perdure.index.feeding import END_BELOW, FEED_FROM, Feeding, Mode
+from perdure.index.feeding import END_BELOW, FEED_FROM, Feeding, IndexFeed, Mode
 from perdure.lance.drift import compare
 from perdure.lance.indexer import Indexer, mark_suspect
 from perdure.store import outbox
