@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _KINDS = {
     "facts-before-restore-": "before a restore", "facts-before-schema-": "before a migration",
-    "facts-damaged-": "damaged", "facts-": "backup", "vault-": "vault", "memory-backup-": "export",
+    "facts-damaged-": "damaged", "facts-": "backup", "vault-": "vault",
 }  # fmt: skip
 """What a file in `backups/` is, by the first of these that its name begins with."""
 
@@ -98,7 +98,7 @@ def backups(folder: Path) -> list[BackupFile]:
     kinds = dict.fromkeys(daily_files(folder), "export")
     for path in backups_folder(folder).glob("*"):
         kind = next((kind for prefix, kind in _KINDS.items() if path.name.startswith(prefix)), None)
-        if kind is not None and path.suffix in (".db", ".jsonl"):
+        if kind is not None and path.suffix == ".db":
             kinds[path] = kind
     stats = ((path, kind, path.stat()) for path, kind in kinds.items())
     found = [BackupFile(path, kind, stat.st_mtime, stat.st_size) for path, kind, stat in stats]

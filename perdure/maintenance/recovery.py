@@ -16,6 +16,7 @@ from perdure.errors import InputError, StoreBusyError, StoreCorruptError, StoreE
 from perdure.hooks.types import Channel
 from perdure.maintenance.backup import backups, backups_folder, buried, drop_purged, put_in_place
 from perdure.maintenance.exchange import ExportFile
+from perdure.maintenance.exports import daily_files
 from perdure.maintenance.importing import Incoming, Load, bring_in
 from perdure.parts import part
 from perdure.store import outbox
@@ -34,7 +35,6 @@ from perdure.store.sql import Connection, Row, marks, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
-EXPORTS = ("exports/facts-????-??-??.jsonl", "backups/memory-backup-????-??-??.jsonl")
 ORIGIN = "recovered_from"
 """Under this name the metadata of a recovered memory says where it came from."""
 CHUNK = 200
@@ -67,9 +67,7 @@ def sources(folder: Path, key: bytes | None, scratch: Path, *, salvage: bool) ->
     facts = folder / "facts.db"
     if salvage and facts.is_file():
         yield Source("facts.db", "facts.db", facts.stat().st_mtime, partial(_database, facts, key, "facts.db"))
-    # The day stands in the name: a copied file has another time.
-    exports = sorted((path for pattern in EXPORTS for path in folder.glob(pattern)), key=lambda path: path.stem[-10:])
-    for path in reversed(exports):
+    for path in daily_files(folder):
         name = path.relative_to(folder).as_posix()
         yield Source(name, "export", _written(path), partial(_export, path, key, name))
     # Not those that were kept before a restore: from these somebody has gone back on purpose.

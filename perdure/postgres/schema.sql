@@ -3,8 +3,6 @@
 CREATE TABLE perdure_schema (version integer NOT NULL);
 INSERT INTO perdure_schema VALUES (0);
 
-CREATE FUNCTION glob(pattern text) RETURNS text LANGUAGE sql IMMUTABLE AS
-    $$ SELECT replace(replace(replace(pattern, '\', '\\'), '_', '\_'), '*', '%') $$;
 CREATE FUNCTION instr(whole text, part text) RETURNS int LANGUAGE sql IMMUTABLE AS
     $$ SELECT position(part IN whole) $$;
 CREATE FUNCTION hex(bytes bytea) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT upper(encode(bytes, 'hex')) $$;
@@ -14,8 +12,6 @@ CREATE FUNCTION json_extract(object text, path text) RETURNS text LANGUAGE sql I
     $$ SELECT object::jsonb #>> string_to_array(substr(path, 3), '.') $$;
 CREATE FUNCTION json_set(object text, path text, value anyelement) RETURNS text LANGUAGE sql IMMUTABLE AS
     $$ SELECT jsonb_set(object::jsonb, string_to_array(substr(path, 3), '.'), to_jsonb(value))::text $$;
-CREATE FUNCTION "json_object"(name text, value json) RETURNS text LANGUAGE sql IMMUTABLE AS
-    $$ SELECT jsonb_build_object(name, value)::text $$;
 CREATE FUNCTION merged(of jsonb, with_ jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE name text; value jsonb;
 BEGIN
@@ -35,17 +31,13 @@ CREATE FUNCTION as_text(held jsonb) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SE
 CREATE AGGREGATE json_group_array(anyelement) (
     SFUNC = json_grouped, STYPE = jsonb, INITCOND = '[]', FINALFUNC = as_text
 );
-CREATE FUNCTION max(one double precision, other double precision) RETURNS double precision LANGUAGE sql IMMUTABLE AS
-    $$ SELECT CASE WHEN one IS NULL OR other IS NULL THEN NULL ELSE greatest(one, other) END $$;
-CREATE FUNCTION min(one double precision, other double precision) RETURNS double precision LANGUAGE sql IMMUTABLE AS
-    $$ SELECT CASE WHEN one IS NULL OR other IS NULL THEN NULL ELSE least(one, other) END $$;
 
--- By this name the store asks how far a sequence has come.
 -- Numbers without gaps and in the order of commits: whoever writes holds the tenant's lock until then.
 CREATE TABLE counters (
     name text NOT NULL, value bigint NOT NULL, tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true),
     PRIMARY KEY (tenant, name)
 );
+-- By this name the store asks how far a sequence has come.
 CREATE VIEW sqlite_sequence WITH (security_invoker = true) AS SELECT name, value AS seq FROM counters;
 CREATE FUNCTION next_number(of text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE made bigint;

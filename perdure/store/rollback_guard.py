@@ -41,7 +41,7 @@ from perdure.store.sql import Backend, Connection, run
 FILE = "remembered.json"
 FORMAT = 1
 DO = "`perdure recover` shows what can be brought back"
-_REMAINS = ("lancedb/memories_*.lance", "exports/facts-*.jsonl", "backups/memory-backup-*.jsonl", "backups/facts-*.db")
+_REMAINS = ("lancedb/memories_*.lance", "exports/facts-*.jsonl", "backups/facts-*.db")
 """What a store leaves in its folder, and nothing else does."""
 
 

@@ -30,7 +30,7 @@ _PARTS = (
     ("v", "SELECT embedding_id, vector FROM vectors WHERE fact_id = ?"),
     ("l", "SELECT id, target_fact_id, link_type, strength, created_at FROM memory_links WHERE source_fact_id = ?"),
 )
-NOUNS = {"f": "fact", "v": "vector", "l": "link"}
+_NOUNS = {"f": "fact", "v": "vector", "l": "link"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _row(connection: Connection, sql: str, values: Sequence[Any]) -> tuple[Any, 
 def _damage(seal_id: str, how: str) -> Damage:
     fact_id, _, rest = seal_id.partition("/")
     mark, _, part = (rest or "f").partition("/")
-    return Damage(NOUNS.get(mark, "fact"), fact_id, how, part)
+    return Damage(_NOUNS.get(mark, "fact"), fact_id, how, part)
 
 
 def _digest(key: bytes, values: Sequence[Any]) -> bytes:

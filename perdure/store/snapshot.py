@@ -26,11 +26,11 @@ def snapshot(source: apsw.Connection, target: Path) -> Path:
     with whole(target) as part, closing(apsw.Connection(str(part))) as copied:
         # The transaction holds one state of the source: neither pages nor counts of a later one are seen.
         with source:
-            counts = row_counts(source)
+            counts = _row_counts(source)
             copy_pages(source, copied)
         run(copied, "PRAGMA journal_mode = DELETE")
         check_intact(copied, part)
-        if row_counts(copied) != counts:
+        if _row_counts(copied) != counts:
             raise StoreCorruptError(f"the copy {target.name} holds other rows than its source; copy again")
     return target
 
@@ -49,7 +49,7 @@ def check_intact(connection: apsw.Connection, path: Path) -> None:
         raise StoreCorruptError(f"{path} is damaged; it was left as it is. Use another backup")
 
 
-def row_counts(connection: apsw.Connection) -> dict[str, int]:
+def _row_counts(connection: apsw.Connection) -> dict[str, int]:
     """Return how many rows each ordinary table holds."""
     # What FTS5 keeps is checked by the integrity check; its tables hold pieces of an index, not rows.
     sql = (
