@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from perdure.background.keeper import Keeper
-from perdure.background.turn_gate import TurnGate
+from perdure.background.keeper import Keeper, TurnGate
 from perdure.capture.pipeline import Capturer
 from perdure.errors import (
     PerdureError,

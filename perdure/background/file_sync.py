@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 from perdure.background.file_watcher import FileWatcher, WatcherState
-from perdure.background.keeper import Keeper
-from perdure.background.turn_gate import TurnGate
+from perdure.background.keeper import Keeper, TurnGate
 from perdure.clock import Clock
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError, StoreError

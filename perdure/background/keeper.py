@@ -1,4 +1,7 @@
-"""The one background thread of a store in the host's process: it does what turns leave behind, in order."""
+"""The one background thread of a store in the host's process: it does what turns leave behind, in order.
+
+It steps aside while a turn is running, as all background work does.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,50 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from perdure.background.turn_gate import TurnGate
+from perdure.store.sql import hurried
 
 TICK = 1.0
 """Seconds between two looks at what is due."""
 
+PATIENCE = 1.0
+"""Seconds after which background work goes on all the same: a turn that hangs must not stop it for good."""
 _log = logging.getLogger("perdure.background")
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Something to do once. An error that it raises is logged."""
+class TurnGate:
+    """Tells background threads of this process whether a turn is running. Turns never wait for it."""
 
-    name: str
-    work: Callable[[], None]
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._turns = 0
+        self._idle = threading.Event()
+        self._idle.set()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Mark a turn as running for the block. It waits for no database for long."""
+        with self._lock:
+            self._turns += 1
+            self._idle.clear()
+        try:
+            with hurried():
+                yield
+        finally:
+            with self._lock:
+                self._turns -= 1
+                if not self._turns:
+                    self._idle.set()
+
+    def pause(self) -> None:
+        """Wait until no turn is running. To be called by background work every few milliseconds."""
+        self._idle.wait(PATIENCE)
+
+
+Task = tuple[str, Callable[[], None]]
+"""The name of something to do once, and what does it. An error that it raises is logged."""
 
 
 class Keeper:
@@ -48,7 +78,7 @@ class Keeper:
             if self._closed:
                 return
             self._open += 1
-        self._tasks.put(Task(name, work))
+        self._tasks.put((name, work))
 
     def settle(self, timeout: float) -> bool:
         """Wait until everything submitted so far is done; return whether that happened in time (seconds)."""
@@ -70,18 +100,18 @@ class Keeper:
             try:
                 task = self._tasks.get(timeout=TICK)
             except queue.Empty:
-                self._guarded(Task("tick", self._tick))
+                self._guarded("tick", self._tick)
                 continue
             if task is None:
                 return
             self._gate.pause()
-            self._guarded(task)
+            self._guarded(*task)
             with self._changed:
                 self._open -= 1
                 self._changed.notify_all()
 
-    def _guarded(self, task: Task) -> None:
+    def _guarded(self, name: str, work: Callable[[], None]) -> None:
         try:
-            task.work()
+            work()
         except Exception as error:  # noqa: BLE001 - one task that fails must not end all that come after it
-            _log.warning("background task %s failed: %s", task.name, type(error).__name__)
+            _log.warning("background task %s failed: %s", name, type(error).__name__)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from perdure.background.turn_gate import TurnGate
+from perdure.background.keeper import TurnGate
 from perdure.clock import Clock
 from perdure.errors import InputError, PerdureError, StoreClosedError
 from perdure.store import schedule

@@ -16,9 +16,8 @@ from weakref import WeakSet
 
 from perdure import telemetry
 from perdure.background.drain import Drain
-from perdure.background.keeper import Keeper
+from perdure.background.keeper import Keeper, TurnGate
 from perdure.background.scheduler import Job, Pause, Scheduler
-from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
 from perdure.capture.decide import stale
 from perdure.capture.describe import compile_categories

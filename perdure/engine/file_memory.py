@@ -11,8 +11,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 from perdure.background.file_sync import FileSync
-from perdure.background.keeper import Keeper
-from perdure.background.turn_gate import TurnGate
+from perdure.background.keeper import Keeper, TurnGate
 from perdure.capture.intake import Intake, as_sequence
 from perdure.clock import Clock
 from perdure.embed.base import Embedder

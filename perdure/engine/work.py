@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from perdure.background.keeper import TurnGate
 from perdure.background.scheduler import Pause, Scheduler
-from perdure.background.turn_gate import TurnGate
 from perdure.background.upkeep import export_day, reconcile, rotate
 from perdure.capture.describe import CategoryPatterns, compile_categories
 from perdure.consolidation.classify import OTHER, classify

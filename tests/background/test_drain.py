@@ -14,8 +14,7 @@ import pytest
 
 from perdure.api.memory import Memory
 from perdure.background.drain import PROBLEM, Drain
-from perdure.background.keeper import Keeper
-from perdure.background.turn_gate import TurnGate
+from perdure.background.keeper import Keeper, TurnGate
 from perdure.capture.pipeline import Capturer
 from perdure.capture.writing import Writer, WritingOptions
 from perdure.clock import ManualClock

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from perdure.background.file_sync import BY_HAND, FEW, FileSync
-from perdure.background.keeper import Keeper
-from perdure.background.turn_gate import TurnGate
+from perdure.background.keeper import Keeper, TurnGate
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder
 from perdure.files import registry

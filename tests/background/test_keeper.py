@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from perdure.background.keeper import Keeper
-from perdure.background.turn_gate import TurnGate
+from perdure.background.keeper import Keeper, TurnGate
 from perdure.errors import StoreBusyError
 
 LONG = 20.0

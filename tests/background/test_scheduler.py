@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from perdure.background.keeper import TurnGate
 from perdure.background.scheduler import JITTER, LEASE, RETRY, Job, Pause, Scheduler
-from perdure.background.turn_gate import TurnGate
 from perdure.clock import ManualClock
 from perdure.errors import InputError
 from perdure.store.store import Store
