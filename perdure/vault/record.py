@@ -25,23 +25,14 @@ MIN_PREFIX = 8
 
 @dataclass(frozen=True, slots=True)
 class VaultRecord:
-    """What anybody may know of a secret. All times are epoch seconds.
+    """What anybody may know of a secret. All times are epoch seconds."""
 
-    Attributes:
-        id: UUID.
-        service: what the secret is for, such as "GitHub".
-        kind: one of `KINDS`.
-        name: which one of that service, such as "work"; may be empty.
-        created_at: when the value was stored.
-        expires_at: when the value stops being good, if that is known.
-    """
-
-    id: str
-    service: str
-    kind: str
-    name: str
-    created_at: float
-    expires_at: float | None
+    id: str  # UUID
+    service: str  # what the secret is for, such as "GitHub"
+    kind: str  # one of `KINDS`
+    name: str  # which one of that service, such as "work"; may be empty
+    created_at: float  # when the value was stored
+    expires_at: float | None  # when the value stops being good, if that is known
 
 
 @dataclass(frozen=True, slots=True)

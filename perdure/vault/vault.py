@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from perdure.clock import Clock, SystemClock
-from perdure.errors import (
-    AmbiguousIdError,
-    InputError,
-    NotFoundError,
-    StoreCorruptError,
-    StoreUnavailableError,
-)
+from perdure.errors import AmbiguousIdError, InputError, NotFoundError, StoreCorruptError, StoreUnavailableError
 from perdure.store.access import refusal
 from perdure.store.database import Database
 from perdure.store.folder import prepare_folder, vault_file
@@ -31,21 +25,13 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class VaultState:
-    """How the vault is.
+    """How the vault is."""
 
-    Attributes:
-        records: how many there are.
-        expired: how many of them are past their time.
-        generation: of the key; 0 while there is none.
-        source: where the key comes from: "keyring", "passphrase", or "none" while there is none.
-        old_keys: keys that seal nothing any more and that a broken-off rotation could not remove; rotate again.
-    """
-
-    records: int
-    expired: int
-    generation: int
-    source: str
-    old_keys: int
+    records: int  # how many there are
+    expired: int  # how many of them are past their time
+    generation: int  # of the key; 0 while there is none
+    source: str  # where the key comes from: "keyring", "passphrase", or "none" while there is none
+    old_keys: int  # that seal nothing any more and that a broken-off rotation could not remove; rotate again
 
 
 _RECORD = ", ".join(f"records.{column.name}" for column in fields(VaultRecord))
