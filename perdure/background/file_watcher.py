@@ -85,28 +85,25 @@ class _Place:
 _Identity = tuple[int, int, int]
 
 
+def _system_observer() -> Any:
+    from watchdog.observers import Observer
+
+    return Observer()
+
+
+@dataclass(eq=False)
 class FileWatcher:
     """Calls `on_change` when something changes below the watched roots, and at every poll."""
 
-    def __init__(
-        self,
-        on_change: Callable[[], None],
-        debounce: float = 1.5,
-        poll_seconds: float = 30.0,
-        monotonic: Callable[[], float] = time.monotonic,
-        observer: Callable[[], Any] | None = None,
-    ) -> None:
-        """Prepare the watcher; nothing starts yet.
+    on_change: Callable[[], None]
+    debounce: float = 1.5  # seconds of quiet after the last event before the call
+    poll_seconds: float = 30.0  # time between two looks without an event
+    monotonic: Callable[[], float] = time.monotonic  # a clock, in seconds
+    observer: Callable[[], Any] = _system_observer  # makes the source of events, watchdog's for this system
 
-        `debounce`: seconds of quiet after the last event before the call. `poll_seconds`: time between two looks
-        without an event. `monotonic`: a clock, in seconds. `observer`: makes the source of events; None: watchdog's for
-        this system.
-        """
-        self._on_change = on_change
-        self._poll_seconds = poll_seconds
-        self._monotonic = monotonic
-        self._make_observer = observer or _system_observer
-        self._debounce = Debounce(debounce, PATIENCE * debounce)
+    def __post_init__(self) -> None:
+        """Prepare the watcher; nothing starts yet."""
+        self._debounce = Debounce(self.debounce, PATIENCE * self.debounce)
         self._changed = threading.Condition()
         self._roots: frozenset[str] = frozenset()
         self._below: frozenset[str] = frozenset()
@@ -129,7 +126,7 @@ class FileWatcher:
             if roots != self._roots:
                 self._roots = roots
                 self._rearrange = True
-                self._debounce.note(self._monotonic())
+                self._debounce.note(self.monotonic())
                 self._changed.notify()
 
     def start(self) -> None:
@@ -137,7 +134,7 @@ class FileWatcher:
         # Under the lock: another thread may be stopping it, and can only join a thread that has been started.
         with self._changed:
             if self._thread is None:
-                self._poll_at = self._monotonic() + self._poll_seconds
+                self._poll_at = self.monotonic() + self.poll_seconds
                 self._thread = threading.Thread(target=self._run, name="perdure-files", daemon=True)
                 self._thread.start()
 
@@ -162,7 +159,7 @@ class FileWatcher:
         paths = [os.fsdecode(path) for path in (event.src_path, event.dest_path) if path]
         with self._changed:
             if event.event_type not in _READING and any(map(self._concerns, paths)):
-                self._last_event = self._monotonic()
+                self._last_event = self.monotonic()
                 self._debounce.note(self._last_event)
                 self._changed.notify()
 
@@ -181,12 +178,12 @@ class FileWatcher:
         """Wait for what is to be done next; None: to end."""
         with self._changed:
             while not self._stopping:
-                now = self._monotonic()
+                now = self.monotonic()
                 if self._rearrange:
                     self._rearrange = False
                     return "roots"
                 if now >= self._poll_at:
-                    self._poll_at = now + self._poll_seconds
+                    self._poll_at = now + self.poll_seconds
                     self._debounce.take(now)
                     return "poll"
                 if self._debounce.take(now):
@@ -198,7 +195,7 @@ class FileWatcher:
 
     def _call(self) -> None:
         try:
-            self._on_change()
+            self.on_change()
         except (PerdureError, OSError) as error:
             _log.warning("looking at changed files failed: %s", type(error).__name__)
 
@@ -211,7 +208,7 @@ class FileWatcher:
         wanted = _wanted(self._roots)
         self._below = self._roots | {place.folder for place in wanted if place.recursive}
         try:
-            observer = self._observer or self._make_observer()
+            observer = self._observer or self.observer()
             if self._observer is None:
                 observer.start()
         except (ImportError, OSError, RuntimeError) as error:
@@ -234,7 +231,7 @@ class FileWatcher:
     def _why(self, error: Exception) -> str:
         number = error.errno if isinstance(error, OSError) else None
         cause = (os.strerror(number) if number else "") or type(error).__name__
-        return f"no file events ({cause}); looking every {self._poll_seconds:g} s{_HINTS.get(number or 0, '')}"
+        return f"no file events ({cause}); looking every {self.poll_seconds:g} s{_HINTS.get(number or 0, '')}"
 
     def _concerns(self, path: str) -> bool:
         return any(path == root or path.startswith(root + os.sep) for root in self._below)
@@ -253,9 +250,3 @@ def _wanted(roots: Collection[str]) -> dict[_Place, _Identity]:
             # The number of a folder that was removed is often given to the next one, so its time counts too.
             wanted[place] = found.st_dev, found.st_ino, found.st_mtime_ns
     return wanted
-
-
-def _system_observer() -> Any:
-    from watchdog.observers import Observer
-
-    return Observer()

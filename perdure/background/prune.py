@@ -35,8 +35,7 @@ def prune(store: Store, log: TranscriptLog, keep: Retention, pause: Pause) -> st
     dropped = 0
     while True:
         pause()
-        with store.database.write(durable=False) as connection:
-            some = receipts.drop_before(connection, now - keep.receipts, RECEIPTS)
+        some = store.database.jot(receipts.drop_before, now - keep.receipts, RECEIPTS)
         dropped += some
         if some < RECEIPTS:
             break

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -59,39 +59,30 @@ class Job:
     here: bool = False
 
 
+@dataclass(eq=False)
 class Scheduler:
     """Runs jobs when they are due. Usable from any thread."""
 
-    def __init__(
-        self,
-        store: Store,
-        jobs: Sequence[Job],
-        clock: Clock,
-        gate: TurnGate,
-        *,
-        start_worker: Callable[[], None] = lambda: None,
-        chance: Callable[[], float] = random.random,
-        stop: threading.Event | None = None,
-    ) -> None:
-        """Prepare; `start` begins.
+    store: Store
+    jobs: Sequence[Job]
+    clock: Clock
+    gate: TurnGate
+    _: KW_ONLY
+    start_worker: Callable[[], None] = lambda: None
+    chance: Callable[[], float] = random.random  # 0 to 1, for the spread
+    stopping: threading.Event = field(default_factory=threading.Event)  # set when the host ends
 
-        `chance`: 0 to 1, for the spread.
-        """
-        self._store = store
-        self._jobs: Mapping[str, Job] = {job.name: job for job in jobs}
-        own = f"@{store.machine}" if store.machine else ""
-        self._rows: Mapping[str, str] = {job.name: job.name + (own if job.here else "") for job in jobs}
-        self._clock = clock
-        self._gate = gate
-        self._start_worker = start_worker
-        self._chance = chance
-        self._began = clock.now()
+    def __post_init__(self) -> None:
+        """Prepare; `start` begins."""
+        self._jobs: Mapping[str, Job] = {job.name: job for job in self.jobs}
+        own = f"@{self.store.machine}" if self.store.machine else ""
+        self._rows: Mapping[str, str] = {job.name: job.name + (own if job.here else "") for job in self.jobs}
+        self._began = self.clock.now()
         self._greeted: set[str] = set()
         self._leads = False
-        self._stop = stop or threading.Event()
         self._busy = threading.Lock()
         # Not thread-local: the thread that closes is not the one that leads.
-        self._leader = FileLock(store.folder / "leader.lock", timeout=0, mode=FILE_MODE, thread_local=False)
+        self._leader = FileLock(self.store.folder / "leader.lock", timeout=0, mode=FILE_MODE, thread_local=False)
         self._thread = threading.Thread(target=self._run, name="perdure-timers", daemon=True)
 
     @property
@@ -116,12 +107,12 @@ class Scheduler:
 
     def start(self) -> None:
         """Begin to look at what is due, unless it was stopped already."""
-        if not self._stop.is_set():
+        if not self.stopping.is_set():
             self._thread.start()
 
     def stop(self) -> None:
         """Tell the job that is running to give up, and begin no other. Returns at once."""
-        self._stop.set()
+        self.stopping.set()
 
     def close(self, patience: float = 2.0) -> None:
         """Stop, and wait `patience` seconds for a job that is running to notice."""
@@ -132,14 +123,14 @@ class Scheduler:
 
     def states(self) -> dict[str, JobState]:
         """Return what is known of the jobs, by name."""
-        known = self._store.database.query(schedule.states)
+        known = self.store.database.query(schedule.states)
         return {name: known[row] for name, row in self._rows.items() if row in known}
 
     def run_due(self) -> list[str]:
         """Run every job that is due, the longest overdue first; return their names."""
         done = []
         for name in self._due():
-            if self._stop.is_set():
+            if self.stopping.is_set():
                 break
             self.run(name)
             done.append(name)
@@ -149,13 +140,11 @@ class Scheduler:
         """Run what is wanted from the worker process, which this one is; return the names."""
         done = []
         for name, state in self.states().items():
-            if state.state == "wanted" and not self._stop.is_set():
-                with self._store.database.write(durable=False) as connection:
-                    mine = schedule.take(connection, name)
-                if mine:
-                    if self._run_here(self._jobs[name]) == STOPPED:
-                        self._want(name)
-                    done.append(name)
+            wanted = state.state == "wanted" and not self.stopping.is_set()
+            if wanted and self.store.database.jot(schedule.take, name):
+                if self._run_here(self._jobs[name]) == STOPPED:
+                    self._want(name)
+                done.append(name)
         return done
 
     def run(self, name: str) -> str:
@@ -166,24 +155,23 @@ class Scheduler:
         if not job.in_worker:
             return self._run_here(job)
         self._want(name)
-        self._start_worker()
+        self.start_worker()
         return "handed to the worker"
 
     def remind(self) -> None:
         """Start the worker again if it ended before it took what is wanted from it."""
         if any(state.state == "wanted" for state in self.states().values()):
-            self._start_worker()
+            self.start_worker()
 
     def _want(self, name: str) -> None:
-        with self._store.database.write(durable=False) as connection:
-            schedule.want(connection, name, self._clock.now() + LEASE)
+        self.store.database.jot(schedule.want, name, self.clock.now() + LEASE)
 
     def _run_here(self, job: Job) -> str:
         with self._busy:
             began = time.monotonic()
             failed = False
             try:
-                with nullcontext() if job.here else self._store.database.leading():
+                with nullcontext() if job.here else self.store.database.leading():
                     result = job.work(self._pause)
             except (Stopping, StoreClosedError):
                 return STOPPED
@@ -196,15 +184,14 @@ class Scheduler:
     def _note(self, job: Job, result: str, *, failed: bool, took: float) -> None:
         known = self.states().get(job.name)
         failures = (known.failures if known else 0) + 1 if failed else 0
-        with self._store.database.write(durable=False) as connection:
-            schedule.ended(
-                connection, self._rows[job.name], self._clock.now(), self._next(job, failures),
-                took=round(took, 3), result=result, failed=failed,
-            )  # fmt: skip
+        self.store.database.jot(
+            schedule.ended, self._rows[job.name], self.clock.now(), self._next(job, failures),
+            took=round(took, 3), result=result, failed=failed,
+        )  # fmt: skip
 
     def _due(self) -> list[str]:
         """Return the names of the jobs that are due, and plan those that never were."""
-        now, leads = self._clock.now(), self._store.database.lead()
+        now, leads = self.clock.now(), self.store.database.lead()
         self._leads = leads
         # A clock that was set back must not make the start lie ahead.
         self._began = min(self._began, now)
@@ -222,8 +209,7 @@ class Scheduler:
                 self._remind(job, state, now)
             elif state.next_run > now + job.every * (1 + JITTER):
                 # The clock was ahead when this was planned, or the interval is shorter now.
-                with self._store.database.write(durable=False) as connection:
-                    schedule.plan(connection, self._rows[name], self._next(job, 0))
+                self.store.database.jot(schedule.plan, self._rows[name], self._next(job, 0))
             elif state.next_run <= now:
                 due.append((state.next_run, name))
         return [name for _, name in sorted(due)]
@@ -233,25 +219,25 @@ class Scheduler:
         if not now < state.next_run <= now + LEASE:
             self._note(job, "failed: the worker did not end it", failed=True, took=LEASE)
         elif state.state == "wanted":
-            self._start_worker()
+            self.start_worker()
 
     def _next(self, job: Job, failures: int) -> float:
         wait = job.every
         if failures:
             retry = RETRY * 2.0 ** min(failures - 1, MAX_DOUBLINGS)
             wait = min(wait, retry) if wait else retry
-        return self._clock.now() + wait * (1 + JITTER * self._chance())
+        return self.clock.now() + wait * (1 + JITTER * self.chance())
 
     def _pause(self) -> None:
-        self._gate.pause()
+        self.gate.pause()
         if self._leads:
-            self._store.database.lead()
-        if self._stop.is_set():
+            self.store.database.lead()
+        if self.stopping.is_set():
             raise Stopping("the host is ending")
 
     def _run(self) -> None:
         told = ""
-        while not self._stop.wait(TICK):
+        while not self.stopping.wait(TICK):
             try:
                 if self._lead():
                     self.run_due()

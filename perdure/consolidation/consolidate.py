@@ -23,7 +23,7 @@ from perdure.ranking.decay import DEFAULT_CLASS, LIFETIMES
 from perdure.store.fact import Fact, folded_slot
 from perdure.store.links import link
 from perdure.store.listing import Progress
-from perdure.store.search import View, every
+from perdure.store.search import View, seen
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector, Transaction
@@ -99,7 +99,8 @@ def consolidate(
     same; their words decide whether they do. `llm`: words the new facts; None, or if it fails: the best of the old
     texts stays.
     """
-    facts = store.database.query(every, replace(view, approved_only=True))
+    approved = replace(view, approved_only=True)
+    facts = store.database.query(seen, approved, "facts WHERE TRUE", (), "ORDER BY facts.seq")
     found = list(_clusters(store, facts, cosine, pause, progress))
     batch = uuid.uuid4().hex
     merges: list[Merge] = []

@@ -17,10 +17,10 @@ from perdure.consolidation.reflect import TRUSTED
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.files.notes import add_line, plain_line
 from perdure.ranking.decay import DAY
-from perdure.store.fact import SELECT, Fact, from_row, read_facts
+from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.links import links_of
 from perdure.store.scope import Audience, Scope
-from perdure.store.search import MIN_PREFIX, View, by_ids
+from perdure.store.search import MIN_PREFIX, View, by_ids, seen
 from perdure.store.sql import Connection, dialect, run
 from perdure.store.store import Store
 
@@ -114,9 +114,8 @@ def _view(home: Scope, now: float) -> View:
 
 
 def _candidates(connection: Connection, view: View) -> list[Fact]:
-    condition, values = view.sql(dialect(connection))
-    where = f"facts WHERE {condition} AND facts.category IN ('preference', 'decision', ?)"
-    found = read_facts(connection, f"{where} ORDER BY facts.reinforced_count DESC, facts.seq", (*values, PATTERN))
+    source = "facts WHERE facts.category IN ('preference', 'decision', ?)"
+    found = seen(connection, view, source, (PATTERN,), "ORDER BY facts.reinforced_count DESC, facts.seq")
     return [fact for fact in found if fact.category != PATTERN or fact.metadata.get("kind") in KINDS]
 
 

@@ -198,8 +198,7 @@ class Engine:
         """Count, in the background, that a tool has handed memories to an agent."""
 
         def count() -> None:
-            with self.store.database.write(durable=False) as connection:
-                note_recalled(connection, fact_ids)
+            self.store.database.jot(note_recalled, fact_ids)
 
         if fact_ids:
             self.keeper.submit("recalled", count)
@@ -384,8 +383,7 @@ class Engine:
 
     def _compact(self, session: str) -> None:
         scope, _, name = session.partition("\0")
-        with self.store.database.write(durable=False) as connection:
-            receipts.compacted(connection, name, scope)
+        self.store.database.jot(receipts.compacted, name, scope)
 
     def _use(self, fact_ids: Sequence[str], context: TurnContext) -> None:
         if fact_ids and self.store.refusal is None:

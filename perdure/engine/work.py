@@ -67,7 +67,7 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
         "reconcile": lambda pause: reconcile(store, pause),
         "tidy": store.database.tidy,
     }
-    jobs = Scheduler(store, worker_jobs(settings, works), store.clock, TurnGate(), stop=stop)
+    jobs = Scheduler(store, worker_jobs(settings, works), store.clock, TurnGate(), stopping=stop)
 
     calibrates = _at_growth(store, jobs) if settings.jobs.calibrate else lambda: False
 

@@ -328,8 +328,7 @@ class FileIndex:
         self, generation: Generation, roots: Sequence[Root], running: Collection[str], progress: Progress
     ) -> Synced:
         wanted = self._wanted(roots)
-        with generation.database.write(durable=False) as connection:
-            dropped = rows.drop_other_roots(connection, wanted)
+        dropped = generation.database.jot(rows.drop_other_roots, wanted)
         known = generation.database.query(rows.known)
         jobs: list[_Job] = []
         skipped: dict[str, str] = {}
@@ -352,8 +351,7 @@ class FileIndex:
             done += len(batch)
         if due or dropped:
             # At the end: what is in no file at first may only have moved.
-            with generation.database.write(durable=False) as connection:
-                rows.trim_cache(connection, self.options.cache_entries)
+            generation.database.jot(rows.trim_cache, self.options.cache_entries)
         progress(done, len(due))
         return Synced(
             counts["added"], counts["changed"], counts["removed"], counts["chunks"], skipped, len(jobs) - len(due)

@@ -73,8 +73,7 @@ def measure(
     # A lift that was found on another scale does not count: it is found anew, as in a store that has grown.
     note = {"yardstick": _YARDSTICK, "levels": asdict(levels), "lift": 0.0, "facts": 0}
     if store.refusal is None:
-        with store.database.write(durable=False) as connection:
-            spaces.note(connection, space.id, NOTE, note)
+        store.database.jot(spaces.note, space.id, NOTE, note)
     return Calibration(Scale.of(levels), fixed=fixed)
 
 
@@ -100,8 +99,7 @@ def calibrate(store: Store, embedder_of: Callable[[VectorSpace], Embedder | None
         questions = embedded(embedder, FOREIGN_QUESTIONS, pause, query=True)
         near = _nearest(store, space, questions, pause).tolist()
         raised = round(lift([[scale.common(cosine) for cosine in row] for row in near]), 4)
-    with store.database.write(durable=False) as connection:
-        spaces.note(connection, space.id, NOTE, {"lift": raised, "facts": facts})
+    store.database.jot(spaces.note, space.id, NOTE, {"lift": raised, "facts": facts})
     return told(Calibration(scale, raised)) + f", {counted(facts, 'memory')}"
 
 

@@ -140,8 +140,7 @@ def prune(store: Store, *, keep_seconds: float = 0.0, dry_run: bool = False) -> 
             spaces.prune(connection, item.space.id, now)
         after: int | None = 0
         while after is not None:
-            with store.database.write(durable=False) as connection:
-                after = spaces.drop_vectors(connection, item.space.id, after, PRUNE_BATCH)
+            after = store.database.jot(spaces.drop_vectors, item.space.id, after, PRUNE_BATCH)
     _drop_tables(store)
     return doomed
 

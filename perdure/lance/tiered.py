@@ -59,9 +59,6 @@ class TieredIndex:
     now: Callable[[], float] = time.monotonic  # seconds
 
     def __post_init__(self) -> None:
-        if self.store.database.shared:
-            # LanceDB's table is one machine's, and is not fed for a store that several share.
-            self.mode = "exact"
         self._exact = self.exact or ExactIndex(self.store.database, self.space.id, self.space.dims)
         self._count = VectorCount(self.store.database, self.space.id)
         self._lock = threading.Lock()

@@ -48,8 +48,7 @@ class Lease:
             began, held, self._fence = time.monotonic(), self._fence, None
             rows: list[Row] = []
             if held is None and _guarded.get() is None and self._is_free(began):
-                with self._database.write(durable=False) as connection:
-                    rows = run(connection, _TAKEN, (self._holder, self._seconds))
+                rows = self._database.jot(run, _TAKEN, (self._holder, self._seconds))
             elif held is not None:
                 # A job renews it in the middle of its work, perhaps within a write of its own.
                 with self._database.beside() as connection:

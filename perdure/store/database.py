@@ -172,8 +172,7 @@ class Database(Backend):
 
     def tidy(self, pause: Callable[[], None]) -> str:
         """Let SQLite look after its statistics, merge the index of words, and give back much free room."""
-        with self.write(durable=False) as connection:
-            run(connection, "INSERT INTO facts_fts (facts_fts, rank) VALUES ('merge', ?)", (MERGE_PAGES,))
+        self.jot(run, "INSERT INTO facts_fts (facts_fts, rank) VALUES ('merge', ?)", (MERGE_PAGES,))
         pause()
         with self.read() as connection:
             run(connection, "PRAGMA optimize")

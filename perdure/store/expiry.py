@@ -100,9 +100,8 @@ def end_moments(store: Store, scope: Scope, session: str, *, others: bool = Fals
     sql = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND {whose} AND facts.expires_at > ?"
     now = store.clock.now()
     values = (scope.kind, scope.target, OF_SESSION, session, now)
-    with store.database.read() as connection:
-        if not _ids(connection, sql, *values):
-            return
+    if not store.database.query(_ids, sql, *values):
+        return
     with store.write(_AUTHOR) as tx:
         for fact_id in _ids(tx.connection, sql, *values):
             tx.change(fact_id, "expire", {"expires_at": now, "valid_until": now}, reason="its session is over")

@@ -16,7 +16,7 @@ from perdure.text.clean import clean
 
 Body = Mapping[str, Any]
 MIN_PREFIX = 8
-_KEPT = "SELECT id, at, session, scope, body, details FROM receipts"
+_KEPT = "id, at, session, scope, body, details"
 DETAILS = ("candidates", "echo")
 """What of a body is written compressed, as it is nine tenths of it: ids, scores and keyed hashes, no words."""
 
@@ -58,10 +58,9 @@ def listed(
 
     `naming` leaves, of the newest so many, those of which this fact was a candidate.
     """
-    asked, values = audience.asker()
     condition = f" AND json_extract(body, '$.{MARKS}') IS NOT NULL" if marked else ""
-    sql = f"{_KEPT} WHERE {asked} AND at < ?{condition} ORDER BY at DESC, rowid DESC LIMIT ?"
-    rows = run(connection, sql, (*values, math.inf if before is None else before, limit))
+    chosen = f"at < ?{condition} ORDER BY at DESC, rowid DESC LIMIT ?"
+    rows = _asked(connection, audience, _KEPT, chosen, math.inf if before is None else before, limit)
     wanted = (naming or "").encode()
     # To read what it tells takes longer than to see that it tells nothing of the fact.
     return [_kept(row) for row in rows if wanted in _details(row[-1])]
@@ -69,16 +68,13 @@ def listed(
 
 def whole(connection: Connection, receipt_id: str, audience: Audience) -> Kept | None:
     """Return a receipt of what the audience has asked, or None."""
-    asked, values = audience.asker()
-    rows = run(connection, f"{_KEPT} WHERE id = ? AND {asked}", (receipt_id, *values))
+    rows = _asked(connection, audience, _KEPT, "id = ?", receipt_id)
     return _kept(rows[0]) if rows else None
 
 
 def mark(connection: Connection, receipt_id: str, audience: Audience, fact_id: str, wanted: bool | None) -> None:
     """Note in a receipt of the audience's whether a fact should have come; None takes that back."""
-    asked, values = audience.asker()
-    rows = run(connection, f"SELECT body FROM receipts WHERE id = ? AND {asked}", (receipt_id, *values))
-    for (text,) in rows:
+    for (text,) in _asked(connection, audience, "body", "id = ?", receipt_id):
         body = json.loads(text)
         marks = {name: value for name, value in body.pop(MARKS, {}).items() if name != fact_id}
         marks |= {} if wanted is None else {fact_id: wanted}
@@ -88,7 +84,8 @@ def mark(connection: Connection, receipt_id: str, audience: Audience, fact_id: s
 
 def of_session(connection: Connection, session: str | None, scope: str, since: float, limit: int) -> Sequence[Kept]:
     """Return up to `limit` receipts of a conversation since then, epoch seconds, newest first."""
-    sql = f"{_KEPT} WHERE session IS NOT DISTINCT FROM ? AND scope = ? AND at > ? ORDER BY at DESC LIMIT ?"
+    chosen = "session IS NOT DISTINCT FROM ? AND scope = ? AND at > ? ORDER BY at DESC LIMIT ?"
+    sql = f"SELECT {_KEPT} FROM receipts WHERE {chosen}"
     return [_kept(row) for row in run(connection, sql, (session, scope, since, limit))]
 
 
@@ -108,8 +105,7 @@ def naming(connection: Connection, fact_ids: Sequence[str]) -> frozenset[str]:
 
 def latest(connection: Connection, audience: Audience) -> str | None:
     """Return the id of the newest receipt of what the audience has asked."""
-    asked, values = audience.asker()
-    rows = run(connection, f"SELECT id FROM receipts WHERE {asked} ORDER BY at DESC, rowid DESC LIMIT 1", values)
+    rows = _asked(connection, audience, "id", "TRUE ORDER BY at DESC, rowid DESC LIMIT 1")
     return rows[0][0] if rows else None
 
 
@@ -118,9 +114,7 @@ def by_prefix(connection: Connection, prefix: str, audience: Audience) -> str | 
     prefix = clean(prefix)
     if len(prefix) < MIN_PREFIX:
         return None
-    asked, values = audience.asker()
-    sql = f"SELECT id FROM receipts WHERE substr(id, 1, ?) = ? AND {asked} ORDER BY at DESC LIMIT 1"
-    rows = run(connection, sql, (len(prefix), prefix, *values))
+    rows = _asked(connection, audience, "id", "substr(id, 1, ?) = ? ORDER BY at DESC LIMIT 1", len(prefix), prefix)
     return rows[0][0] if rows else None
 
 
@@ -131,6 +125,12 @@ def drop_before(connection: Connection, at: float, limit: int) -> int:
         f" AND json_extract(body, '$.{MARKS}') IS NULL LIMIT ?) RETURNING 1"
     )
     return len(run(connection, sql, (at, limit)))
+
+
+def _asked(connection: Connection, audience: Audience, columns: str, chosen: str, *values: object) -> list[Row]:
+    """Return columns of the receipts of what an audience has asked that a condition, with what follows it, chooses."""
+    asked, own = audience.asker()
+    return run(connection, f"SELECT {columns} FROM receipts WHERE {asked} AND {chosen}", (*own, *values))
 
 
 def _kept(row: Row) -> Kept:

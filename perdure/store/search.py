@@ -93,27 +93,27 @@ class Lexical:
 def by_ids(connection: Connection, ids: Iterable[str], view: View) -> dict[str, Fact]:
     """Return those of the facts that may be seen."""
     wanted = list(ids)
-    found = _seen(connection, view, f"facts WHERE facts.id IN ({marks(wanted)})", wanted)
+    found = seen(connection, view, f"facts WHERE facts.id IN ({marks(wanted)})", wanted)
     return {fact.id: fact for fact in found}
 
 
 def every(connection: Connection, view: View) -> list[Fact]:
-    """Return all facts that may be seen, those stored first before others."""
-    return _seen(connection, view, "facts WHERE TRUE", (), "ORDER BY facts.seq")
+    """Return all facts that may be seen."""
+    return seen(connection, view, "facts WHERE TRUE", ())
 
 
 def said_at(connection: Connection, view: View, at: float, session: str | None) -> list[Fact]:
     """Return the facts that may be seen and were said at a time, epoch seconds, in a session."""
     source = "facts WHERE facts.source_date = ? AND facts.provenance_session IS NOT DISTINCT FROM ?"
-    return _seen(connection, view, source, (at, session))
+    return seen(connection, view, source, (at, session))
 
 
-def _seen(
+def seen(
     connection: Connection, view: View, source: str, values: Sequence[Any], rest: str = "", last: Sequence[Any] = ()
 ) -> list[Fact]:
     """Return facts that may be seen, from tables under a condition, with the `rest` of the statement behind it."""
-    condition, seen = view.sql(dialect(connection))
-    return read_facts(connection, f"{source} AND {condition} {rest}", (*values, *seen, *last))
+    condition, bound = view.sql(dialect(connection))
+    return read_facts(connection, f"{source} AND {condition} {rest}", (*values, *bound, *last))
 
 
 def ids(connection: Connection, view: View) -> set[str]:
@@ -132,7 +132,7 @@ def by_prefix(connection: Connection, prefix: object, view: View) -> Fact:
         raise InputError(f"id {prefix[:40]!r} must be at least {MIN_PREFIX} hex digits of a fact's id")
     # By its id first: otherwise all that the caller may see is looked through.
     source = "facts WHERE facts.seq IN (SELECT seq FROM facts WHERE id >= ? AND id < ?)"
-    found = _seen(connection, view, source, (prefix, prefix + "g"), "LIMIT 2")
+    found = seen(connection, view, source, (prefix, prefix + "g"), "LIMIT 2")
     if not found:
         raise NotFoundError(f"no fact has the id {prefix[:40]}; a search or a list shows ids")
     if len(found) > 1:
@@ -152,7 +152,7 @@ def lookup(
     if key is not None:
         slot += " AND facts.key_folded = ?"
         slot_values.append(folded_slot(key))
-    return _seen(connection, view, f"facts WHERE {slot}", slot_values, _BEST_FIRST, (view.now, limit))
+    return seen(connection, view, f"facts WHERE {slot}", slot_values, _BEST_FIRST, (view.now, limit))
 
 
 def named(connection: Connection, question: str, view: View, limit: int = 10) -> list[Fact]:
@@ -170,7 +170,7 @@ def named(connection: Connection, question: str, view: View, limit: int = 10) ->
         " AND facts.key_folded IN (SELECT value FROM json_each(?))"
     )
     values = (json.dumps(sorted(groups | {"user"})), json.dumps(sorted(groups)))
-    facts = _seen(connection, view, source, values, _BEST_FIRST, (view.now, 2 * limit))
+    facts = seen(connection, view, source, values, _BEST_FIRST, (view.now, 2 * limit))
     return [fact for fact in facts if folded_slot(fact.entity) != "user" or folded_slot(fact.key) in own][:limit]
 
 
@@ -185,14 +185,14 @@ def enumerated(connection: Connection, audience: Audience) -> Audience:
 
 def by_hash(connection: Connection, normalized_hash: str, view: View) -> list[Fact]:
     """Return the facts whose normalised text is the same."""
-    return _seen(connection, view, "facts WHERE facts.normalized_hash = ?", (normalized_hash,))
+    return seen(connection, view, "facts WHERE facts.normalized_hash = ?", (normalized_hash,))
 
 
 def by_phrases(connection: Connection, phrases: Iterable[str], view: View, limit: int) -> list[Fact]:
     """Return facts that hold one of the phrases, each a few words in a row: the latest first."""
     # A phrase of FTS5 stands in double quotes; in these there are none.
     match = " OR ".join('"' + phrase.replace('"', " ") + '"' for phrase in phrases)
-    return _seen(connection, view, *by_words(connection, match), "ORDER BY facts.seq DESC LIMIT ?", (limit,))
+    return seen(connection, view, *by_words(connection, match), "ORDER BY facts.seq DESC LIMIT ?", (limit,))
 
 
 def lexical(connection: Connection, query: str, view: View, limit: int) -> Lexical:

@@ -139,6 +139,11 @@ class Backend(Protocol):
         with self.write() as connection:
             return function(connection, *given, **named)
 
+    def jot(self, function: Callable[Concatenate[Connection, _P], _R], *given: _P.args, **named: _P.kwargs) -> _R:
+        """Return what a function does in a transaction of its own that a power cut may undo."""
+        with self.write(durable=False) as connection:
+            return function(connection, *given, **named)
+
     def ending(self) -> AbstractContextManager[Connection]:
         """Run a transaction beside which nobody else adds anything, not even a turn.
 

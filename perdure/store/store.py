@@ -163,8 +163,7 @@ class Store:
 
     def note(self, key: str, value: str | None) -> None:
         """Keep a value that belongs to the store as a whole, or drop it; a power cut may undo it."""
-        with self.database.write(durable=False) as connection:
-            put_meta(connection, key, value)
+        self.database.jot(put_meta, key, value)
 
     def acknowledge(self, entry: Entry) -> Entry:
         """Put a turn into the inbox, and into the database's if the store acknowledges there; return it with its id.

@@ -307,9 +307,8 @@ def _current(connection: Connection) -> KeyRow | None:
 
 
 def _create(database: Database) -> None:
-    with database.read() as connection:
-        if run(connection, "PRAGMA user_version")[0][0]:
-            return
+    if database.query(run, "PRAGMA user_version")[0][0]:
+        return
     with database.write() as connection:
         # Another process may have made it since.
         if not run(connection, "PRAGMA user_version")[0][0]:

@@ -173,7 +173,7 @@ def test_what_a_worker_gives_up_at_its_end_the_next_one_does(store: Store, clock
 
     host = scheduler(store, Job("backup", 3600, 0, endless, in_worker=True), start_worker=lambda: starts.append(1))
     host.run_due()
-    Scheduler(store, [Job("backup", 3600, 0, endless)], clock, TurnGate(), stop=stop).run_wanted()
+    Scheduler(store, [Job("backup", 3600, 0, endless)], clock, TurnGate(), stopping=stop).run_wanted()
     host.run_due()
     assert len(starts) == 2
     assert scheduler(store, counting.job("backup", 3600)).run_wanted() == ["backup"]

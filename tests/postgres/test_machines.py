@@ -261,7 +261,7 @@ def test_jobs_run_at_one_machine_and_those_of_its_files_at_each(opened: Open) ->
     assert "prune" in one.run_due()
     assert other.run_due() == []
     clock = ManualClock(4e9)
-    one._clock = other._clock = clock
+    one.clock = other.clock = clock
     assert {"files", "prune"} <= set(one.run_due())
     assert other.run_due() == ["files"]
 
