@@ -12,7 +12,7 @@ from perdure.errors import StoreBusyError, StoreTooNewError, StoreUnavailableErr
 from perdure.postgres.connection import Impatient, in_our_terms, options
 from perdure.store.sql import Row, hurried
 
-STEPS: Sequence[Path] = (Path(__file__).with_name("schema.sql"),)
+STEPS: Sequence[Path] = (Path(__file__).with_name("schema.sql"), Path(__file__).with_name("forgotten.sql"))
 """What brings the schema from each version to the next; the first one makes it."""
 MIGRATION = 0x70726473
 """The lock of who brings the schema up to date."""
@@ -54,6 +54,11 @@ def migrate(url: str) -> bool:
 def _version(raw: psycopg.Connection[Row]) -> int:
     if raw.execute("SELECT to_regclass('perdure_schema')").fetchall() == [(None,)]:
         return 0
+    if raw.execute("SELECT to_regclass('perdure_steps')").fetchall() != [(None,)]:
+        raise StoreUnavailableError(
+            "the database was made before perdure's first release; export its memories with the perdure that made it,"
+            " and import them into a new one"
+        )
     [(version,)] = raw.execute("SELECT version FROM perdure_schema").fetchall()
     if version > len(STEPS):
         raise StoreTooNewError(

@@ -306,15 +306,6 @@ CREATE TABLE said (
 );
 CREATE INDEX said_session ON said (tenant, scope, scope_target, session, place);
 
--- Marks of what was forgotten.
-CREATE TABLE forgotten (
-    seq bigint NOT NULL DEFAULT next_number('forgotten'),
-    fact_id text NOT NULL, scope text NOT NULL, scope_target text NOT NULL, at double precision NOT NULL,
-    marks text NOT NULL,
-    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true),
-    PRIMARY KEY (tenant, seq), UNIQUE (tenant, fact_id)
-);
-
 -- The wall between tenants.
 DO $$
 DECLARE name text;

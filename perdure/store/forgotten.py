@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
@@ -17,6 +18,7 @@ from perdure.text.sameness import Marks, marks_of, without
 Hush = Callable[[str, float], str]
 """Takes a text and when it was said, epoch seconds; returns it without what was forgotten since."""
 
+TABLE = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
 _SOON = 86_400.0
 """Seconds after something was said in which it may be quoted to say what comes next."""
 _COLUMNS = "scope, scope_target, at, marks"

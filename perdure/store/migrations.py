@@ -9,6 +9,9 @@ from pathlib import Path
 from perdure.errors import StoreCorruptError, StoreTooNewError, StoreUnavailableError
 from perdure.failpoints import fail_point
 from perdure.store.database import Database
+from perdure.store.fact import SELECT, from_row
+from perdure.store.forgotten import TABLE, note
+from perdure.store.seals import store_key
 from perdure.store.snapshot import snapshot, unused
 from perdure.store.sql import Connection, run
 from perdure.text.normalise import NORMALISER_VERSION
@@ -23,7 +26,15 @@ def _made(connection: Connection) -> None:
     connection.executemany("INSERT INTO meta VALUES (?, ?)", list(values.items()))
 
 
-STEPS: Sequence[Callable[[Connection], None]] = (_made,)
+def _forgotten(connection: Connection) -> None:
+    """Mark what was forgotten, so that nothing else brings it up."""
+    run(connection, TABLE)
+    columns = f"SELECT {SELECT} FROM facts WHERE forgotten_at IS NOT NULL"
+    for fact in [from_row(row) for row in run(connection, columns)]:
+        note(connection, store_key(connection), fact, fact.forgotten_at or 0.0)
+
+
+STEPS: Sequence[Callable[[Connection], None]] = (_made, _forgotten)
 """What brings the schema from each version to the next; the first one makes it."""
 
 

@@ -181,13 +181,3 @@ CREATE TABLE jobs (
     failures INTEGER NOT NULL DEFAULT 0,
     state TEXT NOT NULL DEFAULT 'waiting'
 ) WITHOUT ROWID;
-
--- What was forgotten, by marks that tell it again.
-CREATE TABLE forgotten (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    fact_id TEXT NOT NULL UNIQUE,
-    scope TEXT NOT NULL,
-    scope_target TEXT NOT NULL,
-    at REAL NOT NULL,
-    marks TEXT NOT NULL
-);

@@ -21,7 +21,8 @@ DATA = (
         for folder in ("capture", "consolidation", "embed", "models", "recall", "secrets", "speech", "text")
     ),
     *(f"perdure/{folder}/data/*.toml" for folder in ("api", "cli", "files", "hosts/command", "hosts/mcp", "importers")),
-    *(f"perdure/{path}.sql" for path in ("files/data/index", "postgres/schema", "store/schema", "vault/schema")),
+    *(f"perdure/{path}.sql" for path in ("files/data/index", "postgres/forgotten", "postgres/schema")),
+    *(f"perdure/{path}.sql" for path in ("store/forgotten", "store/schema", "vault/schema")),
     "perdure/cli/data/*.json",
     "perdure/capture/data/heads.npz",
     "perdure/embed/data/LICENSE",

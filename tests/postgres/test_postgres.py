@@ -207,8 +207,17 @@ def test_a_later_step_is_done_once_and_refused_by_who_does_not_know_it(
             assert _texts(opened("two", store_url=url)) == [FACT]
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT id FROM later").fetchall() == [("100 %",)]
-    with pytest.raises(StoreTooNewError, match="schema 2, this perdure knows up to 1"):
+    with pytest.raises(StoreTooNewError, match="schema 3, this perdure knows up to 2"):
         opened("three", store_url=url)
+
+
+def test_a_database_of_before_the_first_release_is_refused(opened: Open, server: Server) -> None:
+    url = server.database("before")
+    opened("one", store_url=url).close()
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE perdure_steps (step integer)")
+    with pytest.raises(StoreUnavailableError, match="before perdure's first release"):
+        opened("two", store_url=url)
 
 
 def test_of_several_servers_the_one_that_takes_writes_is_opened(
