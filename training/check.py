@@ -21,7 +21,7 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from training.forms import FORMS, Conversation, Day, File, Messages, Pairs, Store, parsed
+from training.forms import FORMS, Conversation, Day, File, Life, Messages, Pairs, Store, parsed
 
 DATA = Path(__file__).parent / "data"
 SPLITS = ("train", "development", "untouched")
@@ -125,8 +125,10 @@ def problems(folder: Path, found: Found) -> list[str]:
 def _counted(file: File) -> dict[str, int]:
     numbers: dict[str, int] = {"files": 1, **({} if file.lang == "en" else {"files not in English": 1})}
     match file:
-        case Store() | Conversation():
-            things = {"memories": len(file.memories)} if isinstance(file, Store) else {"turns": len(file.turns)}
+        case Store() | Life() | Conversation():
+            things = (
+                {"memories": len(file.memories)} if not isinstance(file, Conversation) else {"turns": len(file.turns)}
+            )
             idle = sum(not prompt.needs for prompt in file.prompts)
             return {**numbers, **things, "prompts": len(file.prompts), "prompts that need nothing": idle}
         case Messages():

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Category = Literal["preference", "fact", "decision", "entity", "other"]
-NEEDING = frozenset({"direct", "paraphrase", "implicit", "multi", "list"})
+NEEDING = frozenset({"direct", "paraphrase", "implicit", "multi", "list", "opening"})
 """Kinds of prompts that some memory or turn helps."""
 IDLE = frozenset({"other_attribute", "other_sense", "general", "chat"})
 """Kinds of prompts that none helps; a task may need some or none."""
 Kind = Literal[
-    "direct", "paraphrase", "implicit", "multi", "list", "other_attribute", "other_sense", "general", "chat", "task"
+    "direct",
+    "paraphrase",
+    "implicit",
+    "multi",
+    "list",
+    "other_attribute",
+    "other_sense",
+    "general",
+    "chat",
+    "task",
+    "opening",
 ]
 CONVERSATION_TURNS = 120
 CONVERSATION_PROMPTS = 40
@@ -49,9 +59,7 @@ class Known(_Form):
     text: Text
 
 
-class Store(_Form):
-    """The memories of one person or team, all true at once, and later prompts."""
-
+class _Memories(_Form):
     store: str
     lang: str = "en"
     who: Text
@@ -59,7 +67,7 @@ class Store(_Form):
     prompts: tuple[Prompt, ...]
 
     @model_validator(mode="after")
-    def _fits(self) -> Store:
+    def _fits(self) -> Self:
         _refer(self.prompts, [memory.id for memory in self.memories])
         return self
 
@@ -67,6 +75,14 @@ class Store(_Form):
         """Yield what was written."""
         yield from (memory.text for memory in self.memories)
         yield from (prompt.text for prompt in self.prompts)
+
+
+class Store(_Memories):
+    """The memories of one person or team, all true at once, and later prompts."""
+
+
+class Life(_Memories):
+    """The memories of one person's life, and later prompts: sessions of eight, in the order of their typing."""
 
 
 class Said(_Form):
@@ -265,9 +281,9 @@ class Day(_Form):
                 yield turn.assistant
 
 
-File = Store | Conversation | Messages | Pairs | Day
+File = Store | Life | Conversation | Messages | Pairs | Day
 FORMS: dict[str, type[File]] = {
-    "stores": Store, "conversations": Conversation, "messages": Messages, "pairs": Pairs, "days": Day
+    "stores": Store, "lives": Life, "conversations": Conversation, "messages": Messages, "pairs": Pairs, "days": Day
 }  # fmt: skip
 """The form of a file by the folder that it lies in."""
 
