@@ -74,7 +74,8 @@ def kind_named(query: str) -> Kind | None:
 
 
 def _kind(text: str, folded: str, *, own: bool) -> Kind:
-    named = [term for term in match_terms(text) if term not in word_set(table("recall", "kinds")["no_kind"])]
+    naming_none = word_set(table("recall", "kinds")["no_kind"])
+    named = [term for term in match_terms(text) if term not in naming_none]
     # "Which books do I own?" asks for books; what else is in it may be said of them in other words.
     called = [term for term in named if term.endswith("s") and not term.endswith(("ss", "us"))] or named
     families = {name: _family(name) for name in table("recall", "kinds")["families"]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection
 from functools import cache
 
 from perdure.regex import lazy
@@ -11,17 +11,20 @@ from perdure.text.normalise import fold
 from perdure.text.sameness import others
 
 _OWNED = lazy(r"\b(?:([Mm]y)|([\w-]{1,40})['\u2019]s) (?=([\w-]{1,40})\b(?!['\u2019]s))")
-_SPEAKER = lazy(r"\b(?:I|I'\w+|[Mm]e|[Mm]ine|[Mm]yself|[Ww]e|[Uu]s|[Oo]urs?|[Bb]oth)\b")
+_INCLUDED = lazy(r"\b(?:I|I'\w+|[Mm]e|[Mm]ine|[Mm]yself|[Ww]e|[Uu]s|[Oo]urs?|[Bb]oth)\b")
 MINE = "my"
+Owned = tuple[str, str]
 
 
-def anothers(prompt: str, text: str) -> bool:
-    """Return whether a memory tells of the very thing that a prompt asks for, but of another person's."""
-    asked = set(_owned(prompt))
-    told = set(_owned(text)) if asked else set()
+def anothers(asked: Collection[Owned], text: str) -> bool:
+    """Return whether a memory tells of the very thing that is asked for, but of another person's.
+
+    `asked`: what `owned` reads of the prompt.
+    """
+    told = owned(text) if asked else ()
     for owner, thing in asked:
         owners = {each for each, other in told if other == thing}
-        named = _SPEAKER.search(text) if owner == MINE else owner in fold(text)
+        named = _INCLUDED.search(text) if owner == MINE else owner in fold(text)
         if owners and not named and all(_differ(owner, each) for each in owners):
             return True
     return False
@@ -40,18 +43,20 @@ def _differ(asked: str, told: str) -> bool:
     return one is not None and other is not None and one != other
 
 
-def _owned(text: str) -> Iterator[tuple[str, str]]:
-    """Yield who owns what in a text, persons alone: the user as "my"."""
+def owned(text: str) -> frozenset[Owned]:
+    """Return who owns what in a text, persons alone: the user as "my"."""
     found = _OWNED.findall(text)
     people = others(text) if found else ()
-    for mine, name, thing in found:
-        owner = MINE if mine else fold(name)
-        if mine or (owner in people and (name[0].isupper() or owner in kin())):
-            yield owner, fold(thing)
+    owners = [(MINE if mine else fold(name), mine, name, fold(thing)) for mine, name, thing in found]
+    return frozenset(
+        (owner, thing)
+        for owner, mine, name, thing in owners
+        if mine or (owner in people and (name[0].isupper() or owner in kin()))
+    )
 
 
 @cache
 def _role(owner: str) -> str | None:
     """Return what a relative is to the user, one word for all that may be one person; None: that is not known."""
-    roles = {word: group for group, words in table("recall", "kinds")["roles"].items() for word in words.split()}
+    roles = {word: group for group, words in table("recall", "words")["roles"].items() for word in words.split()}
     return roles.get(kin().get(owner, owner))

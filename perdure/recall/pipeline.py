@@ -21,7 +21,7 @@ from perdure.recall.aliases import Speller, set_aside
 from perdure.recall.block import Entry, Stale, entry_of, in_order, indexed, line, marks, newest_first, overtaken, render
 from perdure.recall.expand import Expand, Expander, merged
 from perdure.recall.options import DATES, DIRECTIVE, LINKS, NEWEST, PROFILE, PROGRESSIVE, RecallOptions
-from perdure.recall.persons import anothers
+from perdure.recall.persons import anothers, owned
 from perdure.recall.query import Query, understand
 from perdure.recall.receipt import Receipt
 from perdure.recall.retrievers import NO_EVIDENCE, CountTokens, Found, Legs, Source, VectorLeg, token_counter
@@ -205,7 +205,8 @@ class Recaller:
         receipt.threshold = gate.threshold if found.judged else None
         aside = set_aside(receipt, found.facts)
         aside |= {fact.id: ELSEWHERE for fact in found.facts.values() if _is_elsewhere(fact, receipt.session)}
-        aside |= {fact.id: ANOTHERS for fact in found.facts.values() if anothers(receipt.query, fact.text)}
+        owners = owned(receipt.query)
+        aside |= {fact.id: ANOTHERS for fact in found.facts.values() if anothers(owners, fact.text)}
         there = found.passing(gate) - aside.keys()
         receipt.verdicts.update({**dict.fromkeys(found.facts.keys() - there, NO_EVIDENCE), **aside})
         ranked = found.ranked(there, self.options.weights)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
-from perdure.recall.persons import anothers
+from perdure.recall.persons import anothers, owned
 from tests.kit import OpenMemory, for_each
 
 NAMES = st.sampled_from(["Tom", "Jonah", "Nora", "Mia", "Wren"])
@@ -35,7 +35,7 @@ def test_the_thing_of_one_person_does_not_come_up_for_anothers(tmp_path: Path, o
 
 @given(NAMES, NAMES, THINGS, THINGS)
 def test_only_the_same_thing_of_another_person_is_anothers(one: str, other: str, thing: str, told: str) -> None:
-    found = anothers(f"What was {one}'s {thing} again?", f"{other}'s {told} is in the notes.")
+    found = anothers(owned(f"What was {one}'s {thing} again?"), f"{other}'s {told} is in the notes.")
     # Of two names that begin alike one may be short for the other.
     assert found is (one[0] != other[0] and thing == told)
 
@@ -63,4 +63,4 @@ def test_only_the_same_thing_of_another_person_is_anothers(one: str, other: str,
     ],
 )  # fmt: skip
 def test_where_it_may_be_the_right_person_nothing_is_left_out(prompt: str, text: str, found: bool) -> None:
-    assert anothers(prompt, text) is found
+    assert anothers(owned(prompt), text) is found
