@@ -93,8 +93,7 @@ class Asker(threading.Thread):
         try:
             recall = self._memory.recall(f"What about {self._texts[fact_id]}", receipt_to=receipts.append)
             self.empty += recall is None or fact_id not in {item.id for item in recall.items}
-            found = receipts[0].found
-            self.without_vectors += found is None or found.states.get(VECTOR) != "ok"
+            self.without_vectors += receipts[0].states.get(VECTOR) != "ok"
         except PerdureError:
             self.failed += 1
         self.recalls += 1

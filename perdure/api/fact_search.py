@@ -16,6 +16,7 @@ from perdure.recall.aliases import spelled
 from perdure.recall.kinds import kind_named
 from perdure.recall.query import understand
 from perdure.recall.retrievers import Legs
+from perdure.recall.turn import Turn
 from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
 from perdure.store.listing import Chosen, Filter, check_page
@@ -104,14 +105,14 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
     if leg is not None and (chosen != Filter() or view.tag is not None):
         leg = replace(leg, index=_Scan(engine.store, leg.embedder.identity.id))
     pool = POOL * limit
-    with closing(Legs(engine.store, pool, near=pool, shared=pool)) as legs:
-        found = legs.search(asked, narrow, leg, time.monotonic() + PATIENCE)
-    hits = [
-        Hit(fact, each.score, each.leg, found.evidence[each.id].cosine, found.evidence[each.id].coverage, marks(fact))
-        for each in found.ranked(found.facts.keys(), recall_options(engine.settings).weights)
-        if chosen.holds(fact := found.facts[each.id])
+    options = replace(recall_options(engine.settings), candidates=pool)
+    turn = Turn(engine.store, options, asked, narrow, leg, time.monotonic() + PATIENCE)
+    with closing(Legs(near=pool, shared=pool)) as legs:
+        ranked = legs.search(turn).ranked(turn.facts)
+    found = [each for each in ranked if chosen.holds(each.fact)]
+    return [
+        Hit(each.fact, each.score, each.leg, each.cosine, each.coverage, marks(each.fact)) for each in found[:limit]
     ]
-    return hits[:limit]
 
 
 def marks(fact: Fact) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from perdure.api.facade import Facade
 from perdure.api.fact_search import PATIENCE
 from perdure.engine.engine import overheard
 from perdure.engine.file_memory import flush_policy
-from perdure.errors import InputError
+from perdure.errors import InputError, StoreError
 from perdure.files import registry
 from perdure.files.index import Synced
 from perdure.files.notes import append_daily_note
@@ -114,7 +114,9 @@ class Files(Facade):
         found = self._engine.files.search(ask, self._audience)
         # As it was written, if facts.db cannot be read: files are searched without it as well.
         speller, deadline = Speller(self._engine.store.database), time.monotonic() + PATIENCE
-        text = speller.spell(Query(query, ()), self._audience, self._engine.clock.now(), deadline).text
+        text = query
+        with suppress(StoreError):
+            text = speller.spell(Query(query, ()), self._audience, self._engine.clock.now(), deadline).text
         if text == query:
             return found
         # A passage has one of the names as a rule: the words of the others would make it less certain, so it keeps the

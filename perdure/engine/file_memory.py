@@ -32,7 +32,7 @@ from perdure.hooks.types import Messages, TurnContext
 from perdure.maintenance.remote_purges import follow
 from perdure.ranking.calibration import Scale
 from perdure.recall import retrievers
-from perdure.recall.retrievers import Passage
+from perdure.recall.turn import Passage
 from perdure.recent import Recent
 from perdure.store.forgotten import Forgotten
 from perdure.store.inbox_lines import PROJECT

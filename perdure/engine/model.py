@@ -19,7 +19,7 @@ from perdure.index.calibrate import known, measure
 from perdure.index.vector_index import Surveyor
 from perdure.ranking.calibration import Scale
 from perdure.recall.gate import LearnedGate, shipped
-from perdure.recall.retrievers import VectorLeg
+from perdure.recall.turn import VectorLeg
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store

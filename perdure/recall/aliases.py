@@ -6,19 +6,15 @@ said under either name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from perdure.errors import StoreError
-from perdure.recall.options import ALIASES
-from perdure.recall.query import Query, respelled
-from perdure.recall.receipt import Receipt
+from perdure.recall.query import Added, Query, respelled
 from perdure.regex import lazy
 from perdure.store.aliases import WORD, KnownNames, Names, OtherName, Words
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
-from perdure.store.search import View, by_ids
 from perdure.store.sql import Backend
 from perdure.store.vocabulary import terms
 from perdure.text.normalise import acronyms, fold, match_terms
@@ -35,15 +31,6 @@ _GENITIVE = lazy(r"['\u2019]s(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
-class Spelled:
-    """A text with the other names behind those in it."""
-
-    text: str
-    # The words of each name that was found, folded, with another one that was put behind it.
-    added: tuple[tuple[Words, OtherName], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class _Found:
     """A name in a text: its words, and where the text goes on behind it."""
 
@@ -51,14 +38,14 @@ class _Found:
     end: int
 
 
-def spelled_out(text: str, names: Names) -> Spelled:
-    """Return a text with the other names of what it names in parentheses.
+def spelled_out(text: str, names: Names) -> tuple[str, Added]:
+    """Return a text with the other names of what it names in parentheses, and what was added.
 
     Names are whole words in any case; one of function words alone, as "IT", counts where it is in capitals. What stands
     in the text already is not added, nothing is added twice, and no more than `MOST_ADDED` names in all.
     """
     if not names.others:
-        return Spelled(text)
+        return text, ()
     words = [fold(match[0]) for match in WORD.finditer(text)]
     whole = _line(words)
     added: dict[Words, tuple[Words, OtherName]] = {}
@@ -72,34 +59,29 @@ def spelled_out(text: str, names: Names) -> Spelled:
             places.append((found.end, f" ({', '.join(other.text for other in fresh)})"))
     for end, insertion in reversed(places):
         text = text[:end] + insertion + text[end:]
-    return Spelled(text, tuple(added.values()))
+    return text, tuple(added.values())
 
 
 def spelled(query: Query, names: Names) -> Query:
     """Return a query with other names in it."""
-    found = spelled_out(query.text, names)
-    return respelled(query, found.text) if found.added else query
+    text, added = spelled_out(query.text, names)
+    return respelled(query, text, added) if added else query
 
 
-def set_aside(receipt: Receipt, facts: Mapping[str, Fact]) -> dict[str, str]:
-    """Return why memories that tell the names are no answer, by id: they share nothing else with what was asked.
+def tells_names_alone(fact: Fact, asked: frozenset[str], aliases: Added) -> bool:
+    """Return whether a memory that tells the names is no answer: it shares nothing else with what was asked.
 
-    Both names stand in them, so they would fit "What port does heron answer on?" better than any answer does. Who asks
-    for nothing but the name, or what it means, is told.
+    Both names stand in it, so it would fit "What port does heron answer on?" better than any answer does. Who asks for
+    nothing but the name, or what it means, is told. `asked`: the stems of what was asked.
     """
-    asked = terms(receipt.query)
-    named = terms(" ".join(name for words, other in receipt.aliases for name in (*words, *other.words)))
+    if not any(fact.id in other.facts for _, other in aliases):
+        return False
+    named = terms(" ".join(name for words, other in aliases for name in (*words, *other.words)))
     rest = asked - named
-    if not rest or rest & _ASKING_FOR_NAMES:
-        return {}
-    return {
-        fact_id: NAMES_ALONE
-        for fact_id in receipt.telling & facts.keys()
-        if not rest & (terms(facts[fact_id].text) - named)
-    }
+    return bool(rest) and not rest & _ASKING_FOR_NAMES and not rest & (terms(fact.text) - named)
 
 
-def bridging(texts: Iterable[str], added: Iterable[tuple[Words, OtherName]]) -> list[str]:
+def bridging(texts: Iterable[str], added: Added) -> list[str]:
     """Return the ids of the memories without which nobody could tell that a text answers: it has another name."""
     lines = [_line([fold(word) for word in WORD.findall(text)]) for text in texts]
     needed = [
@@ -115,42 +97,14 @@ class Speller:
 
     def __init__(self, database: Backend) -> None:
         """Read names from `database`."""
-        self._database = database
         self._known = KnownNames(database)
 
-    def spell(
-        self, query: Query, audience: Audience, now: float, deadline: float, receipt: Receipt | None = None
-    ) -> Query:
-        """Return a query with other names in it; as it was, if the database keeps it waiting.
+    def spell(self, query: Query, audience: Audience, now: float, deadline: float) -> Query:
+        """Return a query with other names in it.
 
-        `now`: epoch seconds; `deadline`: `time.monotonic()` up to which it may wait.
+        `now`: epoch seconds; `deadline`: `time.monotonic()` up to which it may wait for the database.
         """
-        try:
-            found = spelled_out(query.text, self._known.of(audience, now, deadline))
-        except StoreError as error:
-            if receipt is not None:
-                receipt.states[ALIASES] = type(error).__name__
-            return query
-        if receipt is not None:
-            receipt.aliases = found.added
-        return respelled(query, found.text) if found.added else query
-
-    def bridges(self, facts: Iterable[Fact], view: View, deadline: float, receipt: Receipt) -> list[Fact]:
-        """Return the memories that link the names in a prompt with those in what answers it, where only these are.
-
-        `deadline`: `time.monotonic()` up to which it may wait.
-        """
-        if not receipt.aliases:
-            return []
-        passages = receipt.found.passages if receipt.found else ()
-        texts = [*(fact.text for fact in facts), *(passage.text for passage in passages)]
-        ids = bridging(texts, receipt.aliases)
-        try:
-            with self._database.read(deadline=deadline) as connection:
-                return list(by_ids(connection, ids, view).values())
-        except StoreError as error:
-            receipt.states[ALIASES] = type(error).__name__
-            return []
+        return spelled(query, self._known.of(audience, now, deadline))
 
 
 def _names_in(text: str, words: list[str], names: Names) -> Iterator[_Found]:

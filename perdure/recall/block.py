@@ -6,12 +6,12 @@ import datetime as dt
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from perdure.hooks.types import RecallItem
 from perdure.recall import options
+from perdure.recall.turn import Candidate, CountTokens
 from perdure.regex import lazy
-from perdure.store.fact import Fact, folded_slot, is_single_valued
+from perdure.store.fact import Fact, Summaries, folded_slot, is_single_valued
 from perdure.store.links import links_of
 from perdure.store.search import View, by_ids
 from perdure.store.sql import Connection
@@ -35,16 +35,6 @@ _MARKER = lazy(
     r"\s*(?:[#\[]|[\W_]*(?:system|developer|user|human|assistant|model|tool|instructions?)[\W_]*[:\uff1a])",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A memory as it stands in the block."""
-
-    item: RecallItem  # the memory, with the text that is shown
-    note: str = ""  # what is said of it behind its text: how old it is, or how long; empty: nothing
-    # That it is earlier than another, or what of it is out of date; empty: nothing. It stands in every format.
-    mark: str = ""
 
 
 def age(said: float, now: float, zone: dt.tzinfo | None = None) -> str:
@@ -84,56 +74,48 @@ def day(said: float, zone: dt.tzinfo | None = None) -> str:
         return ""
 
 
-def dated(item: RecallItem, form: str, said: float, now: float, zone: dt.tzinfo | None = None) -> Entry:
-    """Return a memory as it stands in full.
-
-    `said`: when it was said, epoch seconds; `now`: the time of asking, epoch seconds.
-    """
-    return Entry(item, "" if form == options.MINIMAL else age(said, now, zone))
-
-
-def indexed(item: RecallItem, count: Callable[[str], int]) -> Entry | None:
-    """Return a memory by its first words, or None if it is so short that it stands in the index in full."""
-    text = " ".join(item.text.split())
-    start = clip(" ".join(text.split()[:FIRST_WORDS]), FIRST_CHARS)
-    if start == text:
-        return None
-    tokens = count(item.text)
-    return Entry(replace(item, text=f"{start} …"), f"{tokens} tokens") if tokens > SHORT_TOKENS else None
+def dress(
+    each: Candidate, form: str, summaries: Summaries, now: float, zone: dt.tzinfo | None, count: CountTokens
+) -> None:
+    """Write how a memory stands in the block: its text, or a part of it, its category, and how old it is."""
+    memory, pinned = each.memory, False
+    if isinstance(memory, Fact):
+        each.text, pinned = summaries.shown(memory), memory.pinned
+        each.category = f"{memory.category}, agent's note" if memory.channel in AGENTS_NOTE else memory.category
+        each.note = "" if form == options.MINIMAL else age(memory.effective_date, now, zone)
+    else:
+        each.text, each.category = memory.text, memory.about  # its day stands in front of it
+    if form == options.PROGRESSIVE and not pinned:
+        each.text, each.note = indexed(memory.text, count) or (each.text, each.note)
 
 
-def entry_of(
-    fact: Fact, leg: str, score: float, text: str, form: str, now: float, zone: dt.tzinfo | None,
-    count: Callable[[str], int],
-) -> Entry:  # fmt: skip
-    """Return a fact as it stands in the block; `text` is what is shown of it where it stands in full."""
-    category = f"{fact.category}, agent's note" if fact.channel in AGENTS_NOTE else fact.category
-    item = RecallItem(fact.id, fact.text, category, leg, score)
-    brief = indexed(item, count) if form == options.PROGRESSIVE and not fact.pinned else None
-    return brief or dated(replace(item, text=text), form, fact.effective_date, now, zone)
+def indexed(text: str, count: CountTokens) -> tuple[str, str] | None:
+    """Return the first words of a text and how long it is; None: it is so short that it stands there in full."""
+    whole = " ".join(text.split())
+    start = clip(" ".join(whole.split()[:FIRST_WORDS]), FIRST_CHARS)
+    tokens = 0 if start == whole else count(text)
+    return (f"{start} …", f"{tokens} tokens") if tokens > SHORT_TOKENS else None
 
 
-def line(entry: Entry, form: str, number: int = 1) -> str:
+def line(each: Candidate, form: str, number: int = 1) -> str:
     """Return a memory as a line of the block: escaped, on one line.
 
     `number`: its place in the block, from 1 on.
     """
-    item = entry.item
-    text = escape(item.text)
-    mark = escape(entry.mark)
+    text, mark, category = map(escape, (each.text, each.mark, each.category))
     # What is earlier is told by its day: its age would say the same again.
-    noted = "; ".join(filter(None, ["" if mark.startswith("earlier") else entry.note, mark]))
+    noted = "; ".join(filter(None, ["" if mark.startswith("earlier") else each.note, mark]))
     marked = f"{text} ({mark})" if mark else text
     noted = f"{text} ({noted})" if noted else text
     match form:
         case options.MINIMAL:
             return _behind_dash(marked)
         case options.SHORT:
-            return _behind_dash(f"{escape(item.category)}: {noted}")
+            return _behind_dash(f"{category}: {noted}")
         case options.PROGRESSIVE:
-            return f"{number}. [{escape(item.category)}] {noted}"
+            return f"{number}. [{category}] {noted}"
         case _:
-            return f"[{item.leg}/{escape(item.category)}] {noted}"
+            return f"[{each.leg}/{category}] {noted}"
 
 
 def render(lines: Sequence[str], key: bytes, session: str | None, form: str = "full") -> str:
@@ -228,11 +210,13 @@ def marks(
     return said
 
 
-def newest_first(entries: Sequence[Entry], said: Mapping[str, float]) -> list[Entry]:
-    """Return entries as they are written: the profile, facts from the newest to the oldest, passages as ranked.
+def newest_first(some: Sequence[Candidate]) -> list[Candidate]:
+    """Return memories as they are written: the profile, facts from the newest to the oldest, passages as ranked.
 
     How well they fit decides which facts come; of two that say otherwise of one thing, the newer has the first word,
     also where nothing shows that they do.
     """
-    dated_ones = iter(sorted((each for each in entries if each.item.id in said), key=lambda each: -said[each.item.id]))
-    return [next(dated_ones) if each.item.id in said else each for each in entries]
+    said = [isinstance(each.memory, Fact) and each.leg != options.PROFILE for each in some]
+    facts = [each for each, is_said in zip(some, said, strict=True) if is_said]
+    newest = iter(sorted(facts, key=lambda each: -each.fact.effective_date))
+    return [next(newest) if is_said else each for each, is_said in zip(some, said, strict=True)]

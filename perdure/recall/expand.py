@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
-from perdure.embed.base import Floats
 from perdure.errors import ModelError, StoreError
 from perdure.llm import WORDINGS, Asker
-from perdure.ranking.gates import Evidence, Gate
-from perdure.recall.retrievers import Found, Passage
 from perdure.recall.slot import Slot, Ticket
 from perdure.store import llm
-from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.text.clean import clean
 from perdure.text.lexicon import table
@@ -120,41 +115,3 @@ def wordings_of(answer: Any, query: str) -> tuple[str, ...]:
     found.pop("", None)
     found.pop(" ".join(query.casefold().split()), None)
     return tuple(found.values())[:MAX_WORDINGS]
-
-
-def merged(first: Found, others: Sequence[Found], gate: Gate) -> Found:
-    """Return what a query and its other wordings found, as one.
-
-    A fact keeps the evidence of the first of them by which it passes the gate, the query before the others. Cosines
-    are shifted so that one floor holds for all: each query has a background, and so a floor, of its own.
-    """
-    floors = [found.floor for found in (first, *others) if found.floor is not None]
-    floor = floors[0] if floors else None
-    gate = replace(gate, floor=floor if floor is not None else 1.0)
-    features: dict[str, Floats] = {}
-    facts: dict[str, Fact] = {}
-    evidence: dict[str, Evidence] = {}
-    scores: dict[str, dict[str, float]] = {}
-    passages: dict[str, Passage] = {}
-    for found in (first, *others):
-        for fact_id, fact in found.facts.items():
-            shifted = _shifted(found.evidence[fact_id], found.floor, floor)
-            if fact_id not in facts or (gate.verdict(evidence[fact_id]) is None and gate.verdict(shifted) is not None):
-                facts[fact_id], evidence[fact_id] = fact, shifted
-                features |= {fact_id: found.features[fact_id]} if fact_id in found.features else {}
-        for leg, by_id in found.scores.items():
-            best = scores.setdefault(leg, {})
-            best.update({fact_id: max(score, best.get(fact_id, score)) for fact_id, score in by_id.items()})
-        for passage in found.passages:
-            if passage.id not in passages or passages[passage.id].score < passage.score:
-                passages[passage.id] = passage
-    ordered = sorted(passages.values(), key=lambda passage: (-passage.score, passage.id))
-    return replace(
-        first, facts=facts, evidence=evidence, scores=scores, passages=ordered, floor=floor, features=features
-    )
-
-
-def _shifted(evidence: Evidence, own: float | None, floor: float | None) -> Evidence:
-    if evidence.cosine is None or own is None or floor is None or own == floor:
-        return evidence
-    return replace(evidence, cosine=evidence.cosine - own + floor)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from perdure.hooks.types import Placement
-from perdure.ranking.adjust import ADJUSTED
+from perdure.recall.adjust import ADJUSTED
 from perdure.recall.gate import BALANCED
 from perdure.recall.unasked import Directive
 from perdure.store.fact import USUAL, Summaries
@@ -58,4 +58,4 @@ class RecallOptions:
     profile_limit: int = 5  # facts of the profile at most
     link_depth: int = 2  # how many links away facts are followed from those that passed; 0: none
     directives: tuple[Directive, ...] = ()  # rules that bring up facts whatever a search finds
-    adjustments: Collection[str] = ADJUSTED  # what counts besides the fit, by the names of `perdure.ranking.adjust`
+    adjustments: Collection[str] = ADJUSTED  # what counts besides the fit, by the names of `perdure.recall.adjust`

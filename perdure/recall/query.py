@@ -10,6 +10,7 @@ from itertools import chain
 
 from perdure.recall.kinds import Kind, kind_asked
 from perdure.regex import lazy
+from perdure.store.aliases import OtherName, Words
 from perdure.text.clean import clean
 from perdure.text.lexicon import listed, table
 from perdure.text.normalise import fold, match_terms
@@ -126,6 +127,10 @@ def _small_talk() -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(chain.from_iterable(lists.values())), fillers
 
 
+Added = tuple[tuple[Words, OtherName], ...]
+"""The words of each name that was found, folded, with another one that was put behind it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A prompt as the legs ask it."""
@@ -136,6 +141,7 @@ class Query:
     trivial: str | None = None
     parts: tuple[str, ...] = ()  # the prompt in the parts that it is asked in
     kind: Kind | None = None  # of which all is asked for
+    aliases: Added = ()  # names in the prompt, each with another one that is asked for as well
 
 
 def understand(prompt: str) -> Query:
@@ -156,9 +162,9 @@ def understand(prompt: str) -> Query:
     return Query(text, terms, parts=tuple(parts(text)), kind=kind_asked(text))
 
 
-def respelled(query: Query, text: str) -> Query:
+def respelled(query: Query, text: str, added: Added) -> Query:
     """Return a query that asks more words than were written: other names of what is in it."""
-    return Query(text, match_terms(text), query.trivial, tuple(parts(text)), query.kind)
+    return Query(text, match_terms(text), query.trivial, tuple(parts(text)), query.kind, added)
 
 
 def _is_small_talk(words: Sequence[str]) -> bool:

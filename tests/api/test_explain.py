@@ -14,7 +14,7 @@ from perdure.clock import ManualClock
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import TurnContext
 from perdure.ranking.decay import DAY
-from perdure.ranking.gates import Gate
+from perdure.recall.judge import BLIND_COVERAGE, COVERAGE, SUPPORT, SUPPORTED_COVERAGE
 from perdure.recall.options import RecallOptions
 from perdure.recall.receipt import Receipt
 from perdure.store.fact import Fact
@@ -222,8 +222,7 @@ def test_a_receipt_that_was_never_written_explains_too(memory: Memory) -> None:
 
 def test_the_docs_name_the_thresholds_that_hold() -> None:
     document = (Path(__file__).parents[2] / "docs" / "recall.md").read_text(encoding="utf-8")
-    gate = Gate(floor=0.5)
-    wanted = [gate.coverage, gate.supported_coverage, gate.support, gate.coverage, gate.blind_coverage]
+    wanted = [COVERAGE, SUPPORTED_COVERAGE, SUPPORT, COVERAGE, BLIND_COVERAGE]
     [section] = re.findall(r"^### Gate$(.*?)^### ", document, re.DOTALL | re.MULTILINE)
     assert [int(share) for share in re.findall(r"(\d+) %", section)] == [round(100 * share) for share in wanted]
     assert f"less than {RecallOptions().relative_cut:.0%}".replace("%", " %") in document

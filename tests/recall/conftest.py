@@ -14,13 +14,14 @@ from perdure.embed.base import Embedder, GuardedEmbedder
 from perdure.embed.deterministic import HashEmbedder
 from perdure.embed.load import load_default
 from perdure.engine.model import Model
-from perdure.hooks.types import Channel, Recall
+from perdure.hooks.types import Channel, Recall, RecallItem
 from perdure.index.vector_index import ExactIndex, Surveyor
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Recaller
 from perdure.recall.receipt import Receipt
-from perdure.recall.retrievers import Source, VectorLeg
+from perdure.recall.retrievers import Source
 from perdure.recall.slot import Breaker
+from perdure.recall.turn import Candidate, Passage, VectorLeg
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.spaces import VectorSpace
@@ -121,3 +122,9 @@ def lines(recall: Recall | None) -> list[str]:
     """Return the lines of the memories in a block."""
     assert recall is not None
     return recall.block.split("\n")[2:-1]
+
+
+def dressed(item: RecallItem, note: str = "", mark: str = "") -> Candidate:
+    """Return a memory as it is to stand in the block."""
+    passage = Passage(item.id, item.leg, item.text, item.category, item.score)
+    return Candidate(passage, item.leg, item.score, text=item.text, category=item.category, note=note, mark=mark)

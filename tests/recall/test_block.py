@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -18,16 +17,18 @@ from perdure.recall.block import (
     HEADER,
     OPENING,
     SHORT_TOKENS,
-    Entry,
     age,
-    dated,
+    dress,
     indexed,
     line,
     render,
 )
 from perdure.recall.options import FORMATS
+from perdure.recall.turn import Candidate
+from perdure.store.fact import USUAL, Fact
 from perdure.text.fence import TAG
 from perdure.text.tokens import estimate_tokens
+from tests.recall.conftest import dressed
 
 KEY = b"0123456789abcdef"
 ITEM = RecallItem("id", "Anna <anna@example.com> likes\ntea & cake.", "preference", "sqlite", 1.0)
@@ -46,8 +47,8 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
     ],
 )
 def test_lines(form: str, written: str) -> None:
-    assert line(Entry(ITEM, NOTE), form, 7) == written
-    assert line(Entry(ITEM), form, 7) == written.removesuffix(f" ({NOTE})")
+    assert line(dressed(ITEM, NOTE), form, 7) == written
+    assert line(dressed(ITEM), form, 7) == written.removesuffix(f" ({NOTE})")
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -64,7 +65,7 @@ any_text = st.text(alphabet=st.characters(codec=None, exclude_categories=()))
 @settings(max_examples=150)
 @given(any_text, any_text, st.sampled_from(FORMATS))
 def test_no_memory_leaves_its_line(text: str, category: str, form: str) -> None:
-    written = line(Entry(RecallItem("id", text, category, "lance", 0.5)), form)
+    written = line(dressed(RecallItem("id", text, category, "lance", 0.5)), form)
     assert len(written.splitlines()) <= 1
     assert not set(written) & set("<>")
     written.encode()
@@ -110,31 +111,33 @@ def test_an_age_changes_with_the_day_alone(said: float, one: float, other: float
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_all_formats_but_minimal_say_how_old_a_memory_is(form: str) -> None:
-    assert dated(ITEM, form, NOW - DAY, NOW).note == ("" if form == "minimal" else NOTE)
+    each = Candidate(Fact(ITEM.text, source_date=NOW - DAY))
+    dress(each, form, USUAL, NOW, None, estimate_tokens)
+    assert each.note == ("" if form == "minimal" else NOTE)
 
 
 LONG = "The heron database keeps the ledger of the billing service, and a copy of it is made every night in Vienna."
 
 
 def test_a_long_memory_stands_in_the_index_by_its_first_words() -> None:
-    entry = indexed(replace(ITEM, text=LONG), estimate_tokens)
-    assert entry is not None
-    assert line(entry, "progressive", 3) == (
+    each = Candidate(Fact(LONG, id=ITEM.id, category="preference"))
+    dress(each, "progressive", USUAL, NOW, None, estimate_tokens)
+    assert line(each, "progressive", 3) == (
         f"3. [preference] The heron database keeps the ledger of the … ({estimate_tokens(LONG)} tokens)"
     )
-    assert entry.item.id == ITEM.id
+    assert each.item.id == ITEM.id
 
 
 @given(st.text(max_size=400))
 def test_an_index_shows_a_beginning_that_is_shorter_than_the_whole(text: str) -> None:
-    entry = indexed(replace(ITEM, text=text), estimate_tokens)
+    entry = indexed(text, estimate_tokens)
     if estimate_tokens(text) <= SHORT_TOKENS:
         assert entry is None
     elif entry is not None:
-        start = entry.item.text.removesuffix(" …")
+        start = entry[0].removesuffix(" …")
         assert " ".join(text.split()).startswith(start)
         assert len(start) <= FIRST_CHARS
         assert len(start.split()) <= FIRST_WORDS
-        assert entry.note == f"{estimate_tokens(text)} tokens"
+        assert entry[1] == f"{estimate_tokens(text)} tokens"
     else:
         assert len(" ".join(text.split())) <= FIRST_CHARS

@@ -17,8 +17,8 @@ from perdure.embed.base import Embedder
 from perdure.errors import ModelError
 from perdure.index.vector_index import Survey, VectorHit
 from perdure.recall.options import PASSAGES
-from perdure.recall.retrievers import Passage
 from perdure.recall.slot import Breaker, Slot, Ticket
+from perdure.recall.turn import Passage
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.sql import run
@@ -41,8 +41,7 @@ def release() -> Iterator[threading.Event]:
 def states(desk: Desk, **options: Any) -> tuple[list[str], str]:
     """Return what is recalled, and how the vector leg did."""
     recall, receipt = desk.ask(QUESTION, **options)
-    assert receipt.found is not None
-    return [item.text for item in recall.items] if recall else [], receipt.found.states["lance"]
+    return [item.text for item in recall.items] if recall else [], receipt.states["lance"]
 
 
 @pytest.mark.parametrize("embedder", [FailingEmbedder(), NanEmbedder(), WrongDimsEmbedder()])
@@ -73,8 +72,7 @@ def test_a_hundred_turns_with_a_hanging_model_leave_no_threads(desk: Desk, relea
         # A breaker that has not tripped yet: every turn meets the hanging model anew.
         desk.leg = desk.broken(HangingEmbedder(release))
         recall, receipt = recaller.recall(QUESTION, Audience.of())
-        assert receipt.found is not None
-        seen.append(receipt.found.states["lance"])
+        seen.append(receipt.states["lance"])
         time.sleep(0.006)  # an interrupted call needs a moment to end
         assert recall is not None
         assert [item.text for item in recall.items] == [ANSWER]
@@ -100,8 +98,7 @@ def test_a_model_that_stays_stuck_holds_one_thread(desk: Desk, release: threadin
         desk.leg = desk.broken(Stuck(release))
         recall, receipt = recaller.recall(QUESTION, Audience.of())
         assert recall is not None
-        assert receipt.found is not None
-        seen.add(receipt.found.states["lance"])
+        seen.add(receipt.states["lance"])
         assert threading.active_count() <= before + 1
     assert seen == {"late", "resting or busy"}
     release.set()
@@ -226,9 +223,8 @@ def test_a_source_that_hangs_leaves_the_facts(desk: Desk, release: threading.Eve
         recall, receipt = recaller.recall(QUESTION, Audience.of())
         assert recall is not None
         assert [item.text for item in recall.items] == [ANSWER]
-        assert receipt.found is not None
-        assert receipt.found.states[PASSAGES] == state
-        assert not receipt.found.passages
+        assert receipt.states[PASSAGES] == state
+        assert receipt.verdicts.keys() == {item.id for item in recall.items}
 
 
 @pytest.mark.sqlite
@@ -257,8 +253,7 @@ def test_a_thousand_bad_turns_leave_no_thread_and_at_most_the_words(desk: Desk, 
         desk.leg = replace(stuck if turn % 2 else ending[turn // 2 % 4], breaker=Breaker())
         recall, receipt = (sources[turn // 2 % 2] if turn % 2 else plain).recall(QUESTION, Audience.of())
         seen.append([item.text for item in recall.items] if recall else [])
-        assert receipt.found is not None
-        met.add(receipt.found.states["lance"])
+        met.add(receipt.states["lance"])
         assert threading.active_count() <= before + 5, "three slots for vectors, two for passages"
     assert met == {"ModelError", "late", "resting or busy"}
     assert [ANSWER] in seen

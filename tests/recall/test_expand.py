@@ -8,22 +8,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel, Recall
+from perdure.index.vector_index import Survey
 from perdure.maintenance.purge import purge
-from perdure.ranking.gates import Evidence, Gate
-from perdure.recall.expand import MAX_WORDINGS, Expand, Expander, merged, wordings_of
+from perdure.recall.expand import MAX_WORDINGS, Expand, Expander, wordings_of
+from perdure.recall.judge import Blend, merge
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Asked, Recaller
+from perdure.recall.query import understand
 from perdure.recall.receipt import Receipt
-from perdure.recall.retrievers import Found, Passage
+from perdure.recall.turn import Candidate, Judge, Passage, Turn
 from perdure.store import llm
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
+from perdure.store.search import View
 from perdure.store.sql import run
 from perdure.store.transaction import Author
 from tests.recall.conftest import Desk, OpenDesk
@@ -149,8 +153,7 @@ def test_a_slow_model_does_not_take_the_time_of_the_search(ask: Ask) -> None:
     recall, receipt = ask(model, deadline=0.5)
     assert recall is not None
     assert model.timeouts == [None]
-    assert receipt.found is not None
-    assert "late" not in receipt.found.states.values()
+    assert "late" not in receipt.states.values()
 
 
 def test_words_alone_are_enough(open_desk: OpenDesk) -> None:
@@ -177,32 +180,44 @@ def test_the_memory_of_wordings_is_bounded_and_redacted(desk: Desk) -> None:
         assert llm.wordings_of(connection, "0100") is None
 
 
-def fact(name: str) -> Fact:
-    return replace(Fact(name), id=name)
+def found(desk: Desk, floor: float, *facts: Candidate) -> tuple[Turn, Judge]:
+    """Return a search that has found these, by their cosines."""
+    view = View(Audience.of(), desk.clock.now())
+    turn = Turn(desk.store, desk.options, understand(QUERY), view, desk.leg, time.monotonic() + 30.0)
+    none = np.zeros((1, 0), dtype=np.float32)
+    turn.survey = Survey((), none, none.sum(1), none.sum(1), 0, 0)
+    passages = [Passage(f"p{floor}", "files", "text", "", floor), Passage("same", "files", "t", "", floor)]
+    turn.take("lance", lambda turn: [*facts, *(Candidate(each, each.leg, each.score) for each in passages)])
+    return turn, Blend(desk.options, floor)
 
 
-def found(floor: float | None, **evidence: Evidence) -> Found:
-    facts = {name: fact(name) for name in evidence}
-    scores = {"lance": {name: each.cosine or 0.0 for name, each in evidence.items()}}
-    passages = [Passage(f"p{floor}", "files", "text", "", floor or 0.0), Passage("same", "files", "t", "", floor or 0)]
-    return Found(facts, evidence, scores, passages, floor, {}, {})
+def near(name: str, cosine: float, coverage: float = 0.0) -> Candidate:
+    return Candidate(Fact(name, id=name), cosine=cosine, coverage=coverage, scores={"lance": cosine})
 
 
-GATE = Gate(0.4)
+def test_cosines_are_measured_against_one_floor(desk: Desk) -> None:
+    turn, judge = found(desk, 0.4, near("a", 0.3))
+    assert merge(turn, judge, [found(desk, 0.6, near("a", 0.65), near("b", 0.5))]).floor == 0.4
+    assert turn.found["a"].cosine == pytest.approx(0.45)
+    assert turn.found["b"].cosine == pytest.approx(0.3)
+    assert {each.id: each.scores["lance"] for each in turn.facts} == {"a": 0.65, "b": 0.5}
+    assert [(each.id, each.score) for each in turn.passages] == [("p0.6", 0.6), ("same", 0.6), ("p0.4", 0.4)]
 
 
-def test_cosines_are_measured_against_one_floor() -> None:
-    both = merged(found(0.4, a=Evidence(0.3)), [found(0.6, a=Evidence(0.65), b=Evidence(0.5))], GATE)
-    assert both.floor == 0.4
-    assert both.evidence["a"].cosine == pytest.approx(0.45)
-    assert both.evidence["b"].cosine == pytest.approx(0.3)
-    assert both.scores["lance"] == {"a": 0.65, "b": 0.5}
-    assert [(each.id, each.score) for each in both.passages] == [("p0.6", 0.6), ("same", 0.6), ("p0.4", 0.4)]
+def test_the_evidence_of_the_query_goes_before_that_of_its_wordings(desk: Desk) -> None:
+    own = near("a", 0.5, coverage=0.8)
+    turn, judge = found(desk, 0.4, own)
+    merge(turn, judge, [found(desk, 0.4, near("a", 0.9))])
+    assert turn.found["a"] is own
+    assert (own.cosine, own.coverage) == (0.5, 0.8)
 
 
-def test_the_evidence_of_the_query_goes_before_that_of_its_wordings() -> None:
-    own = Evidence(0.5, coverage=0.8)
-    assert merged(found(0.4, a=own), [found(0.4, a=Evidence(0.9))], GATE).evidence["a"] == own
+def test_where_the_query_had_no_vectors_its_wordings_are_judged_by_theirs(desk: Desk) -> None:
+    turn, judge = found(desk, 0.4)
+    turn.survey = None
+    other, own = found(desk, 0.6, near("a", 0.5))
+    assert merge(turn, judge, [(other, own)]) is own
+    assert not own.passes(turn.found["a"])
 
 
 JSON = st.recursive(

@@ -19,7 +19,8 @@ from perdure.hooks.types import Channel, Recall
 from perdure.ranking.decay import DAY
 from perdure.recall.options import FORMATS
 from perdure.recall.pipeline import Asked
-from perdure.recall.retrievers import SESSIONS, Passage
+from perdure.recall.retrievers import SESSIONS
+from perdure.recall.turn import Passage
 from perdure.store.scope import Audience
 from perdure.store.transaction import Author
 from perdure.text.tokens import estimate_tokens

@@ -83,18 +83,17 @@ def test_a_store_is_asked_what_the_gate_was_fitted_on(open_desk: OpenDesk, encod
     desk = open_desk(encoder)
     ids = {desk.put(text).id: text for text in TEXTS}
     _, receipt = desk.ask(prompt)
-    assert receipt.found is not None
     asked = Prompt(prompt, parts(prompt))
     places, rows = features(View(TEXTS, encoder.embed(TEXTS)), asked, encoder.embed(list(asked.parts)))
     trained = {TEXTS[place]: row for place, row in zip(places.tolist(), rows, strict=True)}
-    assert receipt.found.features.keys() == ids.keys()
-    for fact_id, row in receipt.found.features.items():
-        assert row == pytest.approx(trained[ids[fact_id]], rel=1e-2, abs=2e-3)
+    assert receipt.verdicts.keys() == ids.keys()
+    for each in receipt.candidates:
+        assert each.features == pytest.approx(trained[ids[each.id]], rel=1e-2, abs=2e-3)
 
 
 def test_vectors_of_another_embedder_go_by_their_cosines(desk: Desk) -> None:
     desk.put("The heron database is in staging.")
     _, receipt = desk.ask("heron database")
-    assert receipt.found is not None
-    assert receipt.found.gate is None
-    assert receipt.found.floor is not None
+    assert receipt.judge is not None
+    assert receipt.judge.threshold is None
+    assert receipt.judge.floor is not None

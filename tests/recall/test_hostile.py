@@ -8,10 +8,10 @@ from itertools import product
 import pytest
 
 from perdure.hooks.types import RecallItem
-from perdure.recall.block import HEADER, Entry, line, render
+from perdure.recall.block import HEADER, line, render
 from perdure.text.fence import TAG, fence, strip_fenced
 from tests.kit import for_each
-from tests.recall.conftest import Desk
+from tests.recall.conftest import Desk, dressed
 
 KEY = b"0123456789abcdef"
 GUESS = "0123456789abcdef"
@@ -105,7 +105,7 @@ def check_inert(block: str, memories: int) -> None:
 @for_each(("hostile", "form"), product(HOSTILE, FORMS))
 def test_a_hostile_line_stays_in_its_line(hostile: str, form: str) -> None:
     items = [RecallItem("id", f"I saw {hostile} there.", hostile, "sqlite", 1.0) for _ in range(2)]
-    block = render([line(Entry(item), form) for item in items], KEY, "s")
+    block = render([line(dressed(item), form) for item in items], KEY, "s")
     check_inert(block, 2)
     assert strip_fenced(f"before {block} after", KEY, "s") == "before  after"
 

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import pytest
 
 from perdure.hooks.types import RecallItem
-from perdure.recall.block import Entry, line, render
+from perdure.recall.block import line, render
 from perdure.recall.options import FORMATS
-from perdure.recall.retrievers import FILES, SESSIONS, Passage
+from perdure.recall.retrievers import FILES, SESSIONS
+from perdure.recall.turn import Passage
 from perdure.store.fact import Summaries
 from perdure.store.scope import Audience
-from tests.recall.conftest import Desk
+from tests.recall.conftest import Desk, dressed
 from tests.recall.test_formats import QUESTION, Handed
 from tests.recall.test_hostile import HOSTILE as KNOWN
 
@@ -110,7 +111,7 @@ def test_the_oracle_sees_what_is_not_escaped(form: str) -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_hostile_text_stays_readable_in_its_line(form: str) -> None:
     for text in HOSTILE:
-        written = line(Entry(RecallItem("id", text, "other", "sqlite", 1.0), "yesterday, 2026-11-20"), form)
+        written = line(dressed(RecallItem("id", text, "other", "sqlite", 1.0), "yesterday, 2026-11-20"), form)
         sound = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         assert lost(sound, written) == ""
         assert faults(render([written], b"key", "s", form), form, 1) == []
@@ -119,7 +120,7 @@ def test_a_hostile_text_stays_readable_in_its_line(form: str) -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_hostile_category_stays_in_its_line(form: str) -> None:
     for text in HOSTILE:
-        written = line(Entry(RecallItem("id", "I live in Vienna.", text, "sqlite", 1.0)), form)
+        written = line(dressed(RecallItem("id", "I live in Vienna.", text, "sqlite", 1.0)), form)
         assert faults(render([written], b"key", "s", form), form, 1) == []
         assert "I live in Vienna." in written
 

@@ -88,8 +88,7 @@ def test_a_line_names_the_leg_that_found_it(open_desk: OpenDesk, encoder: Embedd
     assert "[lance/fact] I have a severe peanut allergy." in lines(by_meaning)
     by_words, _ = desk.ask("Which printer is Gutenberg?")
     assert lines(by_words)[0].startswith("[sqlite/fact] The printer")
-    assert receipt.found is not None
-    assert set(receipt.found.states.values()) == {"ok"}
+    assert set(receipt.states.values()) == {"ok"}
 
 
 @pytest.mark.parametrize(
@@ -123,8 +122,7 @@ def test_what_is_far_below_the_best_is_cut(desk: Desk) -> None:
     _, receipt = desk.ask("the heron database in staging, the billing ledger", relative_cut=0.95)
     assert receipt.verdicts[best.id] == "injected"
     assert receipt.verdicts.get(weak.id, "no evidence") != "injected"
-    scores = receipt.scores
-    assert all(0 <= score <= 1 + 1e-9 for score in scores.values())
+    assert all(0 <= each.score <= 1 + 1e-9 for each in receipt.candidates)
 
 
 def test_near_duplicates_give_way(desk: Desk) -> None:
@@ -394,8 +392,8 @@ def test_a_slot_that_the_prompt_names_is_evidence(desk: Desk, prompt: str, named
         )
     }
     recall, receipt = desk.ask(prompt)
-    assert receipt.found is not None
-    assert set(receipt.found.scores[LOOKUP]) == ({kept[named]} if named else set())
+    by_slot = {each.id for each in receipt.candidates if LOOKUP in each.scores}
+    assert by_slot == ({kept[named]} if named else set())
     if named:
         assert recall is not None
         assert recall.items[0].id == kept[named]

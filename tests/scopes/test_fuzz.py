@@ -129,7 +129,7 @@ def test_no_string_breaks_a_reader_or_shows_what_others_own(house: House) -> Non
             assert {str(Scope(fact.scope, fact.scope_target)) for fact in found} <= own, ascii(text[:80])
         if number % 2 == 0:
             recall, receipt = recaller.recall(text, audience, asked=Asked(tag=text[:50] if number % 8 == 0 else None))
-            assert receipt.found is None or receipt.found.states[LEXICAL] == "ok", ascii(text[:80])
+            assert receipt.judge is None or receipt.states[LEXICAL] == "ok", ascii(text[:80])
             shown = {memory.get(item.id).id for item in recall.items} if recall else set()
             assert len(shown) == (len(recall.items) if recall else 0)
             hits += len(shown)

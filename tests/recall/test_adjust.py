@@ -3,15 +3,45 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.ranking.adjust import ADJUSTED, Standing, adjusted
-from perdure.ranking.decay import LIFETIMES
+from perdure.ranking.decay import DAY, LIFETIMES
+from perdure.recall import adjust
+from perdure.recall.adjust import ADJUSTED
+from perdure.store.fact import Fact
+
+NOW = 2e9
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known of a memory apart from the prompt, and whether a directive brings it up."""
+
+    importance: float
+    confidence: float
+    uses: int
+    age_days: float
+    remaining_days: float | None
+    decay_class: str
+    directive: bool = False
+
+
+def adjusted(score: float, standing: Standing, names: Collection[str]) -> tuple[float, Mapping[str, float]]:
+    """Return the score of a memory of such standing with these adjustments, and their factors."""
+    expires = None if standing.remaining_days is None else NOW + standing.remaining_days * DAY
+    fact = Fact(
+        "a memory", importance=standing.importance, confidence=standing.confidence, access_count=standing.uses,
+        source_date=NOW - standing.age_days * DAY, expires_at=expires, decay_class=standing.decay_class,
+        last_confirmed_at=NOW,
+    )  # fmt: skip
+    return adjust.adjusted(score, fact, NOW, set(names) - (set() if standing.directive else {"directive"}))
+
 
 PLAIN = Standing(importance=0.5, confidence=1.0, uses=0, age_days=0.0, remaining_days=None, decay_class="normal")
 ALL = frozenset({"importance_recency", "long_term", "salience", "freshness", "confidence", "directive"})

@@ -1,0 +1,214 @@
+"""Is there evidence that a memory has to do with the prompt at all, and how well does it fit?
+
+Two judges: a model that was fitted on the embedder tells how likely a memory helps; where there is none, cosines and
+words tell it. Each leg is held to an absolute measure before anything is fused: its best hit is always 1.0 after
+normalising, so a threshold on fused scores silences nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from perdure.ranking.calibration import background
+from perdure.ranking.fuse import fuse
+from perdure.recall.gate import LearnedGate, Lexicon, Near, Prompt, rows
+from perdure.recall.kind_gate import of_kind
+from perdure.recall.options import LEXICAL, LOOKUP, VECTOR, RecallOptions
+from perdure.recall.turn import Candidate, Judge, Passage, Turn
+from perdure.store.vocabulary import stem
+
+NAMED: Final = 0.9
+"""The least score of a memory whose slot the prompt names: that is exact, and needs no model."""
+BY_WORDS: Final = 0.5
+"""From this share of the prompt's words on a memory is said to be found by words."""
+COVERAGE: Final = 0.75
+"""Share of the query's words that suffices by itself if one of them is rare."""
+SUPPORTED_COVERAGE: Final = 0.45
+SUPPORT: Final = 0.75
+"""Share that suffices when the cosine is near the floor, and how near, as a share of it."""
+BLIND_COVERAGE: Final = 0.34
+"""Share that suffices when there is no vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Goes by the probability that a model makes of all that is known."""
+
+    gate: LearnedGate
+    threshold: float
+    floor: None = None
+
+    @classmethod
+    def of(cls, gate: LearnedGate, options: RecallOptions) -> Fitted:
+        """Return the judge for a threshold of the options: a probability, or a point of the gate."""
+        threshold = options.threshold
+        return cls(gate, gate.points[threshold] if isinstance(threshold, str) else threshold)
+
+    def passes(self, each: Candidate) -> bool:
+        """Return whether a memory is likely, or its slot is named; without a vector it goes by its words."""
+        if each.named or each.probability is None:
+            return each.named or _by_words_alone(each)
+        return each.probability >= self.threshold
+
+    def ranked(self, some: Iterable[Candidate]) -> list[Candidate]:
+        """Order by the probability."""
+        found = list(some)
+        for each in found:
+            if each.named:
+                each.leg, each.score = LOOKUP, max(NAMED, each.probability or 0.0)
+            elif each.probability is None:
+                each.leg, each.score = LEXICAL, each.coverage
+            else:
+                each.leg, each.score = LEXICAL if each.coverage >= BY_WORDS else VECTOR, each.probability
+        return sorted(found, key=lambda each: (-each.score, each.id))
+
+    def near(self, ranked: list[Candidate]) -> list[Candidate]:
+        """Keep all: a probability says by itself whether a memory helps, however far another one helps more."""
+        return ranked
+
+    def reasons(self, each: Candidate) -> Mapping[str, float]:
+        """Return what moved the log-odds most."""
+        return {} if each.features is None else self.gate.reasons(each.features)
+
+    def weigh(self, turn: Turn) -> None:
+        """Give each candidate that has a vector its probability: 0 to those that are not even looked at."""
+        import numpy as np
+
+        _compare(turn, lambda cosine: cosine)
+        for each in turn.facts:
+            each.probability = None if each.cosine is None else 0.0
+        chosen, survey, query = _looked_at(turn), turn.survey, turn.query
+        if not chosen or survey is None:
+            return
+        cosines = np.array([turn.cosines[each.id] for each in chosen], dtype=np.float32).T
+        documents = {stem(term): count for term, count in turn.lexical.counts.items()}
+        meant = {stem(term): known for term, known in turn.lexical.meant.items()}
+        lexicon = Lexicon(max(1, survey.texts), documents, meant)
+        near = Near.of(cosines, survey.totals, survey.squares, survey.count, turn.agree)
+        prompt = Prompt(query.text, query.parts or (query.text,))
+        features = rows(prompt, lexicon, near, [each.memory.text for each in chosen])
+        told = self.gate.probabilities(features)
+        if query.kind is not None and query.kind.own:
+            of_it = of_kind(features, told, any(each.named for each in turn.facts))
+            # Those that have its word come first.
+            told = [
+                NAMED * max(one, other) if query.kind.may_have(each.memory.text) else 0.0
+                for each, one, other in zip(chosen, told, of_it, strict=True)
+            ]
+        for each, row, one in zip(chosen, features, told, strict=True):
+            each.features, each.probability = row, one
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """Goes by cosines and words: the vectors are of an embedder that no model was fitted on, or there are none."""
+
+    options: RecallOptions
+    floor: float | None = None
+    threshold: None = None
+
+    @classmethod
+    def of(cls, turn: Turn) -> Blend:
+        """Return the judge of a search, whose candidates have their cosines now."""
+        if turn.leg is None or turn.survey is None:
+            return cls(turn.options)
+        near = _compare(turn, turn.leg.calibration.common)
+        return cls(turn.options, turn.leg.calibration.floor(near))
+
+    def passes(self, each: Candidate) -> bool:
+        """Return whether its slot is named, its cosine reaches the floor, or its words suffice."""
+        if each.named or each.cosine is None:
+            return each.named or _by_words_alone(each)
+        floor = 1.0 if self.floor is None else self.floor
+        if each.cosine >= floor or (each.rare and each.coverage >= COVERAGE):
+            return True
+        return each.cosine >= SUPPORT * floor and each.coverage >= SUPPORTED_COVERAGE
+
+    def ranked(self, some: Iterable[Candidate]) -> list[Candidate]:
+        """Order by the blend of the legs' scores."""
+        by_id = {each.id: each for each in some}
+        legs = {
+            leg: {name: each.scores[leg] for name, each in by_id.items() if leg in each.scores}
+            for leg in self.options.weights
+        }
+        for name, parts in fuse(legs, self.options.weights).items():
+            by_id[name].leg, by_id[name].score = max(parts, key=lambda leg: parts[leg]), sum(parts.values())
+        return sorted(by_id.values(), key=lambda each: (-each.score, each.id))
+
+    def near(self, ranked: list[Candidate]) -> list[Candidate]:
+        """Keep those that reach a share of the best one's score."""
+        least = self.options.relative_cut * max((each.score for each in ranked), default=0.0)
+        return [each for each in ranked if each.score >= least]
+
+    def reasons(self, each: Candidate) -> Mapping[str, float]:
+        """Return nothing: there are no features."""
+        return {}
+
+
+def judge_of(turn: Turn) -> Judge:
+    """Have the candidates of a search weighed, and return what judges them."""
+    gate = turn.leg.gate if turn.leg and turn.survey else None
+    if gate is None:
+        return Blend.of(turn)
+    fitted = Fitted.of(gate, turn.options)
+    fitted.weigh(turn)
+    return fitted
+
+
+def merge(turn: Turn, judge: Judge, others: Iterable[tuple[Turn, Judge]]) -> Judge:
+    """Add what other wordings of the query found, and return what judges all.
+
+    A fact keeps the evidence of the first of them by which it passes, the query before the others. Cosines are shifted
+    so that one floor holds for all: each query has a background, and so a floor, of its own.
+    """
+    for other, own in others:
+        if turn.survey is None:
+            turn.survey, judge = other.survey, own
+        for each in other.found.values():
+            known = turn.found.setdefault(each.id, each)
+            if isinstance(each.memory, Passage):
+                better = each.score > known.score
+            else:
+                each.cosine = _shifted(each.cosine, own.floor, judge.floor)
+                better = not judge.passes(known) and judge.passes(each)
+            scores = {leg: max(score, known.scores.get(leg, score)) for leg, score in each.scores.items()}
+            best = turn.found[each.id] = each if better else known
+            best.scores = {**known.scores, **scores}
+    passages = sorted(turn.passages, key=lambda each: (-each.score, each.id))
+    turn.found = {each.id: each for each in (*turn.facts, *passages)}
+    return judge
+
+
+def _shifted(cosine: float | None, own: float | None, floor: float | None) -> float | None:
+    if cosine is None or own is None or floor is None or own == floor:
+        return cosine
+    return cosine - own + floor
+
+
+def _by_words_alone(each: Candidate) -> bool:
+    return each.coverage >= (BLIND_COVERAGE if each.rare else COVERAGE)
+
+
+def _compare(turn: Turn, common: Callable[[float], float]) -> list[float]:
+    """Give the candidates their cosines; return those of the nearest, best first."""
+    best = {fact_id: common(max(row)) for fact_id, row in turn.cosines.items()}
+    near = [best[fact_id] for fact_id in turn.survey.ids] if turn.survey else []
+    # What counts in the blend is how far a hit stands out from the query's background.
+    behind = background(near)
+    for each in turn.facts:
+        if each.id in best:
+            each.cosine = best[each.id]
+            each.scores[VECTOR] = each.cosine - behind
+    return near
+
+
+def _looked_at(turn: Turn) -> list[Candidate]:
+    """Return what the gate looks at: the nearest, those that share words, and the named."""
+    chosen = dict.fromkeys(turn.survey.ids if turn.survey else ())
+    hits = sorted(turn.lexical.hits, key=lambda hit: -hit.coverage)
+    others = [hit.fact.id for hit in hits if hit.fact.id not in chosen]
+    chosen |= dict.fromkeys(others[: turn.shared])
+    chosen |= dict.fromkeys(each.id for each in turn.facts if each.named)
+    return [turn.found[fact_id] for fact_id in chosen if fact_id in turn.found and fact_id in turn.cosines]
