@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.siblings import SIZES, around
-from perdure.recall.gate import Prompt, shipped
-from perdure.recall.kind_gate import COLUMNS, FILE, looked_at
+from perdure.recall.gate import COLUMNS, Prompt, looked_at, shipped
+from perdure.recall.gate import KINDS_FILE as FILE
 from perdure.recall.kinds import kind_asked
 from perdure.recall.query import parts
 from perdure.recall.retrievers import OF_A_KIND

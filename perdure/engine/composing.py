@@ -19,9 +19,8 @@ from perdure.index.vector_index import ExactIndex, Surveyor
 from perdure.llm import Tier
 from perdure.parts import part
 from perdure.recall.expand import Expand, Model
-from perdure.recall.options import DIRECTIVE, RecallOptions
+from perdure.recall.options import DIRECTIVE, RecallOptions, directives
 from perdure.recall.pipeline import Reranker
-from perdure.recall.unasked import directives
 from perdure.store.fact import Summaries
 from perdure.store.llm import TokenMeter
 from perdure.store.spaces import VectorSpace

@@ -7,7 +7,6 @@ said under either name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 from perdure.recall.query import Added, Query, respelled
@@ -30,14 +29,6 @@ _JOINED_BEHIND = lazy(r"[-.@]\w")
 _GENITIVE = lazy(r"['\u2019]s(?!\w)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A name in a text: its words, and where the text goes on behind it."""
-
-    words: Words
-    end: int
-
-
 def spelled_out(text: str, names: Names) -> tuple[str, Added]:
     """Return a text with the other names of what it names in parentheses, and what was added.
 
@@ -50,13 +41,13 @@ def spelled_out(text: str, names: Names) -> tuple[str, Added]:
     whole = _line(words)
     added: dict[Words, tuple[Words, OtherName]] = {}
     places: list[tuple[int, str]] = []
-    for found in _names_in(text, words, names):
-        fresh = [
-            other for other in names.others[found.words] if other.words not in added and _line(other.words) not in whole
-        ][: MOST_ADDED - len(added)]
+    for name, end in _names_in(text, words, names):
+        fresh = [other for other in names.others[name] if other.words not in added and _line(other.words) not in whole][
+            : MOST_ADDED - len(added)
+        ]
         if fresh:
-            added |= {other.words: (found.words, other) for other in fresh}
-            places.append((found.end, f" ({', '.join(other.text for other in fresh)})"))
+            added |= {other.words: (name, other) for other in fresh}
+            places.append((end, f" ({', '.join(other.text for other in fresh)})"))
     for end, insertion in reversed(places):
         text = text[:end] + insertion + text[end:]
     return text, tuple(added.values())
@@ -107,8 +98,8 @@ class Speller:
         return spelled(query, self._known.of(audience, now, deadline))
 
 
-def _names_in(text: str, words: list[str], names: Names) -> Iterator[_Found]:
-    """Yield the names in a text, in their order, of overlapping ones the longest."""
+def _names_in(text: str, words: list[str], names: Names) -> Iterator[tuple[Words, int]]:
+    """Yield the names in a text, each with where the text goes on, in their order, of overlapping ones the longest."""
     spans = [match.span() for match in WORD.finditer(text)]
     capitals = acronyms(text)
     at = 0
@@ -123,7 +114,7 @@ def _names_in(text: str, words: list[str], names: Names) -> Iterator[_Found]:
             told = bool(match_terms(" ".join(name))) or (written.isupper() and capitals.issuperset(name))
             if told and not common and _is_whole(text, start, end):
                 genitive = _GENITIVE.match(text, end)
-                yield _Found(name, genitive.end() if genitive else end)
+                yield name, genitive.end() if genitive else end
                 at += size - 1
                 break
         at += 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, Literal, Protocol
 
 from perdure.errors import ModelError, StoreError
@@ -51,16 +53,16 @@ class Expander:
         self._model = model
         self._slot = Slot("expansion")
 
-    def begin(self, query: str, expand: Expand, seconds: float) -> Pending:
-        """Return what has the wordings of a query, or will have them."""
-        model = self._model
+    def begin(self, query: str, expand: Expand, seconds: float) -> Callable[[float], Expansion]:
+        """Return what gives the wordings of a query that are there before a time (`time.monotonic()`)."""
+        model, began = self._model, time.monotonic()
         if model is None or expand == "no":
-            return Pending(OFF)
-        began = time.monotonic()
+            return lambda deadline: OFF
         if expand == "wait":
-            return Pending(replace(self._asked(model, query, None), seconds=time.monotonic() - began))
+            found = replace(self._asked(model, query, None), seconds=time.monotonic() - began)
+            return lambda deadline: found
         ticket = self._slot.start(lambda: self._asked(model, query, seconds))
-        return Pending(Expansion(state="busy")) if ticket is None else Pending(None, ticket)
+        return (lambda deadline: Expansion(state="busy")) if ticket is None else partial(_taken, ticket)
 
     def close(self) -> None:
         """End what runs, and the thread."""
@@ -85,23 +87,10 @@ class Expander:
         return Expansion(wordings, "ok")
 
 
-class Pending:
-    """Wordings that may still be on their way."""
-
-    def __init__(self, ready: Expansion | None, ticket: Ticket[Expansion] | None = None) -> None:
-        self._ready = ready
-        self._ticket = ticket
-        self.waited = ready.seconds if ready else 0.0
-
-    def take(self, deadline: float) -> Expansion:
-        """Return the wordings if they are there before `deadline` (`time.monotonic()`); else they are dropped."""
-        if self._ready is not None or self._ticket is None:
-            return self._ready or OFF
-        began = time.monotonic()
-        found = self._ticket.result(deadline - began)
-        if found is None:
-            return Expansion(state=self._ticket.error or "late", seconds=time.monotonic() - began)
-        return replace(found, seconds=time.monotonic() - began)
+def _taken(ticket: Ticket[Expansion], deadline: float) -> Expansion:
+    began = time.monotonic()
+    found = ticket.result(deadline - began) or Expansion(state=ticket.error or "late")
+    return replace(found, seconds=time.monotonic() - began)
 
 
 def wordings_of(answer: Any, query: str) -> tuple[str, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from perdure.embed.base import Floats
 from perdure.errors import ModelError
@@ -20,6 +20,7 @@ from perdure.store.vocabulary import stem, terms
 from perdure.text.lexicon import table
 from perdure.text.normalise import fold
 
+_Made = TypeVar("_Made")
 FORMS: Final = ("asks", "when", "where", "who", "much", "may", "general", "own", "task", "again", "chat")
 """What a prompt asks for, by the words that data/words.toml has under "asks"."""
 MARKS: Final = ("rule", "body", "time", "number", "liking")
@@ -33,11 +34,11 @@ MATCHED: Final = (
 
 NEAR: Final = 24
 SHARED: Final = 8
-PRIOR_MEAN, PRIOR_SPREAD, PRIOR_COUNT = 0.12, 0.12, 10
+_PRIOR_MEAN, _PRIOR_SPREAD, _PRIOR_COUNT = 0.12, 0.12, 10
 """The background of a store that is almost empty."""
-LEVEL: Final = 5
+_LEVEL: Final = 5
 """So many of the nearest tell how high a prompt's cosines lie."""
-KEPT: Final = 2_048
+_KEPT: Final = 2_048
 """Texts whose words are at hand: a recall comes back to many of the same memories."""
 
 _CAPITAL = lazy(r"(?<![.!?\n] )(?<!^)\b[A-Z][\w'-]*|\b\w*\d\w*\b|\b[A-Z]{2,}\b")
@@ -75,7 +76,7 @@ class Said:
     marks: tuple[bool, ...]
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=_KEPT)
 def said(text: str) -> Said:
     """Read a memory's text."""
     words, lowered = terms(text), fold(text)
@@ -116,9 +117,9 @@ class Near:
         """
         import numpy as np
 
-        mean = ((totals + PRIOR_MEAN * PRIOR_COUNT) / (count + PRIOR_COUNT)).astype(np.float32)
+        mean = ((totals + _PRIOR_MEAN * _PRIOR_COUNT) / (count + _PRIOR_COUNT)).astype(np.float32)
         around = np.maximum(squares - 2 * mean * totals + count * mean**2, 0)
-        spread = np.sqrt((around + PRIOR_SPREAD**2 * PRIOR_COUNT) / (count + PRIOR_COUNT))
+        spread = np.sqrt((around + _PRIOR_SPREAD**2 * _PRIOR_COUNT) / (count + _PRIOR_COUNT))
         return cls(cosines, mean, spread.astype(np.float32), agree)
 
 
@@ -157,7 +158,7 @@ def rows(prompt: Prompt, lexicon: Lexicon, near: Near, texts: Sequence[str]) -> 
     ranked = best[order].tolist()
     rank = np.empty(len(best), dtype=int)
     rank[order] = np.arange(len(best))
-    level = sum(ranked[:LEVEL]) / max(1, len(ranked[:LEVEL]))
+    level = sum(ranked[:_LEVEL]) / max(1, len(ranked[:_LEVEL]))
     spoken = _Spoken.of(prompt, lexicon, texts)
     forms = list(prompt.forms.values())
     matched = [(prompt.forms[form], MARKS.index(mark)) for form, mark in MATCHED]
@@ -241,7 +242,7 @@ def _second_highest(cosines: Floats) -> Floats:
 FILE: Final = Path(__file__).with_name("data") / "gate.json"
 STRICT, BALANCED, GENEROUS = POINTS = ("strict", "balanced", "generous")
 """The named points between precision and recall."""
-REASONS: Final = 3
+_REASONS: Final = 3
 """Features that a receipt names for a memory."""
 
 
@@ -264,13 +265,71 @@ class LearnedGate:
 
     def reasons(self, row: Floats) -> dict[str, float]:
         """Return the features that moved a memory's log-odds most, with how far, the strongest first."""
-        return self.trees.reasons(row, REASONS)
+        return self.trees.reasons(row, _REASONS)
 
 
 @cache
 def shipped() -> LearnedGate:
     """Return the gate that comes with perdure."""
+    return _of_file(FILE, LearnedGate.of)
+
+
+KINDS_FILE: Final = Path(__file__).with_name("data") / "kinds.json"
+"""Of the gate where all of a kind is asked for: here no memory is the rival of another.
+
+A logistic regression over a few of the gate's features, fitted by training/kinds.py.
+"""
+_ANY: Final = 0.2
+"""The probability that the gate gives the best candidate of a kind of which there is any."""
+_ONE: Final = 0.6
+"""The probability from which a memory is held to be one of the kind."""
+_BESIDE: Final = 0.75
+"""The same where others are of it by their words: then it is rarer that one is not."""
+_LEAST: Final = 1e-4
+"""Probabilities are held to be no nearer to 0 and 1."""
+_OF_GATE: Final = ("cosine", "above", "behind", "best", "share", "share_part", "rarest", "texts", "says_liking")
+COLUMNS: Final = (*_OF_GATE, "odds", "best_odds")
+"""What is looked at of a memory: features of the gate, and the log-odds that it gives the memory, and the best one."""
+
+
+def looked_at(rows: Floats, judged: Sequence[float]) -> Floats:
+    """Return the columns of the candidates of one prompt, of shape (memories, len(COLUMNS)).
+
+    Args:
+        rows: the gate's features.
+        judged: the probabilities that the gate makes of them.
+    """
+    import numpy as np
+
+    told = np.clip(np.asarray(judged, dtype=np.float32), _LEAST, 1 - _LEAST)
+    odds = np.log(told / (1 - told))[:, None]
+    return np.hstack([rows[:, [NAMES.index(name) for name in _OF_GATE]], odds, np.full_like(odds, odds.max())])
+
+
+def of_kind(rows: Floats, judged: Sequence[float], named: bool) -> list[float]:
+    """Return of each candidate the probability that it is one of the kind, 0 to 1; 0 if it is not likely to be.
+
+    `named`: whether some are of it by their words. See `looked_at` for the others.
+    """
+    import numpy as np
+
+    if not named and max(judged, default=0.0) < _ANY:
+        return [0.0] * len(judged)
+    weights = _weights()
+    told = 1 / (1 + np.exp(-(looked_at(rows, judged) @ weights[:-1] + weights[-1])))
+    found: list[float] = np.where(told >= (_BESIDE if named else _ONE), told, 0.0).tolist()
+    return found
+
+
+@cache
+def _weights() -> Floats:
+    import numpy as np
+
+    return _of_file(KINDS_FILE, lambda plain: np.array(plain["weights"], dtype=np.float32))
+
+
+def _of_file(file: Path, make: Callable[[Any], _Made]) -> _Made:
     try:
-        return LearnedGate.of(json.loads(FILE.read_text(encoding="utf-8")))
+        return make(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{FILE} cannot be used ({type(error).__name__}: {error}); reinstall perdure") from error
+        raise ModelError(f"{file} cannot be used ({type(error).__name__}: {error}); reinstall perdure") from error

@@ -7,21 +7,24 @@ normalising, so a threshold on fused scores silences nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from perdure.ranking.calibration import background
+from perdure.ranking.decay import DAY, confidence_at
 from perdure.ranking.fuse import fuse
-from perdure.recall.gate import LearnedGate, Lexicon, Near, Prompt, rows
-from perdure.recall.kind_gate import of_kind
+from perdure.recall.gate import LearnedGate, Lexicon, Near, Prompt, of_kind, rows
 from perdure.recall.options import LEXICAL, LOOKUP, VECTOR, RecallOptions
 from perdure.recall.turn import Candidate, Judge, Passage, Turn
+from perdure.store.fact import Fact
 from perdure.store.vocabulary import stem
 
 NAMED: Final = 0.9
 """The least score of a memory whose slot the prompt names: that is exact, and needs no model."""
-BY_WORDS: Final = 0.5
+_BY_WORDS: Final = 0.5
 """From this share of the prompt's words on a memory is said to be found by words."""
 COVERAGE: Final = 0.75
 """Share of the query's words that suffices by itself if one of them is rare."""
@@ -32,13 +35,12 @@ BLIND_COVERAGE: Final = 0.34
 """Share that suffices when there is no vector."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """Goes by the probability that a model makes of all that is known."""
+@dataclass(eq=False)
+class Fitted(Judge):
+    """Goes by the probability that a model makes of all that is known, however much likelier another memory is."""
 
     gate: LearnedGate
     threshold: float
-    floor: None = None
 
     @classmethod
     def of(cls, gate: LearnedGate, options: RecallOptions) -> Fitted:
@@ -61,12 +63,8 @@ class Fitted:
             elif each.probability is None:
                 each.leg, each.score = LEXICAL, each.coverage
             else:
-                each.leg, each.score = LEXICAL if each.coverage >= BY_WORDS else VECTOR, each.probability
+                each.leg, each.score = LEXICAL if each.coverage >= _BY_WORDS else VECTOR, each.probability
         return sorted(found, key=lambda each: (-each.score, each.id))
-
-    def near(self, ranked: list[Candidate]) -> list[Candidate]:
-        """Keep all: a probability says by itself whether a memory helps, however far another one helps more."""
-        return ranked
 
     def reasons(self, each: Candidate) -> Mapping[str, float]:
         """Return what moved the log-odds most."""
@@ -101,13 +99,12 @@ class Fitted:
             each.features, each.probability = row, one
 
 
-@dataclass(frozen=True, slots=True)
-class Blend:
+@dataclass(eq=False)
+class Blend(Judge):
     """Goes by cosines and words: the vectors are of an embedder that no model was fitted on, or there are none."""
 
     options: RecallOptions
     floor: float | None = None
-    threshold: None = None
 
     @classmethod
     def of(cls, turn: Turn) -> Blend:
@@ -141,10 +138,6 @@ class Blend:
         """Keep those that reach a share of the best one's score."""
         least = self.options.relative_cut * max((each.score for each in ranked), default=0.0)
         return [each for each in ranked if each.score >= least]
-
-    def reasons(self, each: Candidate) -> Mapping[str, float]:
-        """Return nothing: there are no features."""
-        return {}
 
 
 def judge_of(turn: Turn) -> Judge:
@@ -212,3 +205,59 @@ def _looked_at(turn: Turn) -> list[Candidate]:
     chosen |= dict.fromkeys(others[: turn.shared])
     chosen |= dict.fromkeys(each.id for each in turn.facts if each.named)
     return [turn.found[fact_id] for fact_id in chosen if fact_id in turn.found and fact_id in turn.cosines]
+
+
+_RECENT_DAYS = 90.0
+"""An older memory is not recent at all."""
+_FRESH_DAYS = 7.0
+"""A memory that lives at least so much longer is as fresh as any."""
+_DIRECTIVE_FACTOR = 1.25
+_LONG_TERM = {"permanent": 1.2, "durable": 1.1, "stable": 1.1}
+
+
+def adjusted(score: float, fact: Fact, now: float, names: Collection[str]) -> tuple[float, Mapping[str, float]]:
+    """Return the score (0 to 1) with the adjustments of these names, and the factor of each that changed it.
+
+    Of two that reach 1, the product of score and factors still tells which is ahead. `now`: epoch seconds; "directive"
+    is named where one brings the memory up for this prompt.
+    """
+    factors = {name: factor(fact, now) for name, factor in _FACTORS.items() if name in names}
+    applied = {name: factor for name, factor in factors.items() if factor != 1.0}
+    return _share(score * math.prod(applied.values())), MappingProxyType(applied)
+
+
+def _importance_recency(fact: Fact, now: float) -> float:
+    recency = _share(1.0 - max(0.0, now - fact.effective_date) / DAY / _RECENT_DAYS)
+    return (0.7 + 0.3 * _share(fact.importance)) * (0.8 + 0.2 * recency)
+
+
+def _salience(fact: Fact, now: float) -> float:
+    # Being put into a prompt does not count: what comes up often would come up ever more often.
+    return 1.0 + 0.1 * math.log1p(max(0, fact.access_count + fact.reinforced_count))
+
+
+def _freshness(fact: Fact, now: float) -> float:
+    # Freshness and confidence have the shares of the documented sum (60 % BM25, 25 % freshness, 15 % confidence)
+    # as factors: added, they would lift a memory that hardly fits above one that does.
+    left = math.inf if fact.expires_at is None else max(0.0, fact.expires_at - now) / DAY
+    return 0.75 + 0.25 * _share(left / _FRESH_DAYS)
+
+
+def _confidence(fact: Fact, now: float) -> float:
+    confirmed = fact.last_confirmed_at or fact.created_at
+    return 0.85 + 0.15 * _share(confidence_at(fact.confidence, confirmed, fact.expires_at, now))
+
+
+def _share(value: float) -> float:
+    # An import may bring any number.
+    return min(1.0, max(0.0, value))
+
+
+_FACTORS: Mapping[str, Callable[[Fact, float], float]] = {
+    "importance_recency": _importance_recency,
+    "long_term": lambda fact, now: _LONG_TERM.get(fact.decay_class, 1.0),
+    "salience": _salience,
+    "freshness": _freshness,
+    "confidence": _confidence,
+    "directive": lambda fact, now: _DIRECTIVE_FACTOR,
+}

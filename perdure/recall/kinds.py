@@ -1,14 +1,19 @@
-"""Questions for all of a kind, as "What are my allergies?": of what answers one, nothing is another's rival."""
+"""Questions for all of a kind, as "What are my allergies?", and for what is somebody's.
+
+Of what answers the former, nothing is another's rival; to the latter, Tom's is no answer for Jonah's, nor a sister's
+for the user's own.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 
 from perdure.regex import lazy
 from perdure.store.fact import Fact
 from perdure.store.vocabulary import stem, terms
-from perdure.text.lexicon import listed, table, word_set
+from perdure.text.lexicon import kin, listed, table, word_set
 from perdure.text.normalise import fold, match_terms
 from perdure.text.sameness import others
 
@@ -17,9 +22,9 @@ _ASKED, _MINE, _GENERAL, _ANYBODYS, _AGAINST, _THEMSELVES = (
 )
 _SOMEBODY = listed("recall", "kinds", "somebody")
 _SPEAKER = lazy(r"\b(?:i|i'(?:m|ve|d|ll)|me|we|we'(?:re|ve|d|ll)|us)\b")
-MOST_WORDS = 24
+_MOST_WORDS = 24
 """Who asks for a kind says little else."""
-MOST_NAMED = 3
+_MOST_NAMED = 3
 """A query of more words looks for one thing."""
 
 
@@ -55,7 +60,7 @@ class Kind:
 def kind_asked(prompt: str) -> Kind | None:
     """Return the kind of which a prompt asks for all, or None."""
     folded = fold(prompt)
-    if len(folded.split()) > MOST_WORDS or _GENERAL.search(folded):
+    if len(folded.split()) > _MOST_WORDS or _GENERAL.search(folded):
         return None
     if _MINE.search(folded) and _ASKED.search(folded):
         kind = _kind(prompt, folded, own=True)
@@ -70,7 +75,7 @@ def kind_asked(prompt: str) -> Kind | None:
 def kind_named(query: str) -> Kind | None:
     """Return the kind that a search names in a few words, or None."""
     found = _kind(query, fold(query), own=False)
-    return found if 0 < len(found.words) <= MOST_NAMED else None
+    return found if 0 < len(found.words) <= _MOST_NAMED else None
 
 
 def _kind(text: str, folded: str, *, own: bool) -> Kind:
@@ -91,3 +96,55 @@ def _kind(text: str, folded: str, *, own: bool) -> Kind:
 def _family(name: str) -> frozenset[str]:
     """Return the stems of words that say the same."""
     return frozenset(map(stem, word_set(table("recall", "kinds")["families"][name])))
+
+
+_OWNED = lazy(r"\b(?:([Mm]y)|([\w-]{1,40})['\u2019]s) (?=([\w-]{1,40})\b(?!['\u2019]s))")
+_INCLUDED = lazy(r"\b(?:I|I'\w+|[Mm]e|[Mm]ine|[Mm]yself|[Ww]e|[Uu]s|[Oo]urs?|[Bb]oth)\b")
+MINE = "my"
+Owned = tuple[str, str]
+
+
+def anothers(asked: Collection[Owned], text: str) -> bool:
+    """Return whether a memory tells of the very thing that is asked for, but of another person's.
+
+    `asked`: what `owned` reads of the prompt.
+    """
+    told = owned(text) if asked else ()
+    for owner, thing in asked:
+        owners = {each for each, other in told if other == thing}
+        named = _INCLUDED.search(text) if owner == MINE else owner in fold(text)
+        if owners and not named and all(_differ(owner, each) for each in owners):
+            return True
+    return False
+
+
+def _differ(asked: str, told: str) -> bool:
+    """Return whether two owners are two persons for certain.
+
+    A name may be the user's own or a sister's, and "Kate" may be Katherine.
+    """
+    one, other = _role(asked), _role(told)
+    if asked == MINE or told == MINE:
+        return asked == MINE and other is not None
+    if one is None and other is None:
+        return asked[0] != told[0]
+    return one is not None and other is not None and one != other
+
+
+def owned(text: str) -> frozenset[Owned]:
+    """Return who owns what in a text, persons alone: the user as "my"."""
+    found = _OWNED.findall(text)
+    people = others(text) if found else ()
+    owners = [(MINE if mine else fold(name), mine, name, fold(thing)) for mine, name, thing in found]
+    return frozenset(
+        (owner, thing)
+        for owner, mine, name, thing in owners
+        if mine or (owner in people and (name[0].isupper() or owner in kin()))
+    )
+
+
+@cache
+def _role(owner: str) -> str | None:
+    """Return what a relative is to the user, one word for all that may be one person; None: that is not known."""
+    roles = {word: group for group, words in table("recall", "words")["roles"].items() for word in words.split()}
+    return roles.get(kin().get(owner, owner))

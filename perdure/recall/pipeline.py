@@ -15,29 +15,18 @@ from perdure.errors import ExtensionError, StoreError
 from perdure.hooks.types import Recall
 from perdure.ranking.decay import OF_SESSION
 from perdure.ranking.fuse import diverse, fit, jaccard
-from perdure.recall.adjust import adjusted
 from perdure.recall.aliases import NAMES_ALONE, Speller, tells_names_alone
 from perdure.recall.block import Overtaken, Stale, dress, in_order, line, marks, newest_first, overtaken, render
 from perdure.recall.expand import Expand, Expander
-from perdure.recall.judge import merge
+from perdure.recall.judge import adjusted, merge
+from perdure.recall.kinds import anothers, owned
 from perdure.recall.options import ALIASES, DATES, DIRECTIVE, LINKS, NEWEST, PROFILE, RecallOptions
-from perdure.recall.persons import anothers, owned
 from perdure.recall.query import understand
 from perdure.recall.receipt import Receipt
-from perdure.recall.retrievers import (
-    NO_EVIDENCE,
-    Legs,
-    Source,
-    bridging_names,
-    dated,
-    directed,
-    kept_in_mind,
-    linked,
-    token_counter,
-)
+from perdure.recall.retrievers import Legs, Source, token_counter
 from perdure.recall.slot import Slot
 from perdure.recall.turn import Candidate, CountTokens, Find, Judge, Turn, VectorLeg
-from perdure.recall.unasked import Profile
+from perdure.recall.unasked import NO_EVIDENCE, Profile, bridging_names, dated, directed, linked
 from perdure.speech.typed import typed
 from perdure.store.fact import Fact, folded_slot
 from perdure.store.scope import Audience
@@ -49,16 +38,16 @@ from perdure.text.fence import strip_fenced
 from perdure.text.normalise import match_terms
 from perdure.text.sameness import said, says_no_more
 
-SAME = 0.6
+_SAME = 0.6
 """A passage that shares so much of its words (Jaccard) with a fact, and has no detail more, says the same."""
-INJECTED = "injected"
-OVER_BUDGET = "over the budget"
-MORE = "and {} more, which memory_recall finds"
-ELSEWHERE = "of the moment in another conversation"
-ANOTHERS = "about another person"
-LOADING_SHARE = 0.75
+_INJECTED = "injected"
+_OVER_BUDGET = "over the budget"
+_MORE = "and {} more, which memory_recall finds"
+_ELSEWHERE = "of the moment in another conversation"
+_ANOTHERS = "about another person"
+_LOADING_SHARE = 0.75
 """Of a turn's time, for which the first recall waits for the model."""
-EXPANSION_SHARE = 0.6
+_EXPANSION_SHARE = 0.6
 """Of a turn's time, in which other wordings must be there."""
 
 
@@ -99,7 +88,7 @@ class Recaller:
         self._profile = Profile()
         # In this order: those before it are what one starts from, and stay as they are.
         self._unasked: Sequence[tuple[str, Find]] = (
-            (DATES, dated), (LINKS, linked), (ALIASES, bridging_names), (PROFILE, self._kept),
+            (DATES, dated), (LINKS, linked), (ALIASES, bridging_names), (PROFILE, self._profile.kept),
         )  # fmt: skip
 
     def recall(
@@ -123,7 +112,7 @@ class Recaller:
             with suppress(StoreError):
                 stack.enter_context(self.store.database.reading(deadline=turn.deadline))
             if asked.opening:
-                self._bring(turn, [(DIRECTIVE, directed), (PROFILE, self._kept)])
+                self._bring(turn, [(DIRECTIVE, directed), (PROFILE, self._profile.kept)])
             elif silence is None:
                 # Who asks for a tag has said what it is about: words are enough, and nothing is embedded.
                 turn.leg = None if asked.tag is not None else self._leg()
@@ -179,7 +168,7 @@ class Recaller:
         leg, loaded = self.vector_leg(), self.loaded
         self.loaded = None
         if leg is None and loaded is not None:
-            loaded(LOADING_SHARE * self.options.deadline)
+            loaded(_LOADING_SHARE * self.options.deadline)
             leg = self.vector_leg()
         return leg
 
@@ -188,12 +177,13 @@ class Recaller:
         if self.expander is None or expand == "no" or turn.view.tag is not None:
             return self._legs.search(turn)
         # What comes too late to be searched for is of no use.
-        soon = EXPANSION_SHARE * turn.left
-        pending = self.expander.begin(turn.query.text, expand, soon)
-        latest = time.monotonic() + soon
-        turn.deadline += pending.waited
+        soon = _EXPANSION_SHARE * turn.left
+        began = time.monotonic()
+        wordings = self.expander.begin(turn.query.text, expand, soon)
+        waited = time.monotonic() - began
+        turn.deadline += waited
         judge = self._legs.search(turn)
-        turn.expansion = pending.take(latest)
+        turn.expansion = wordings(began + waited + soon)
         asked = map(understand, turn.expansion.wordings)
         others = [turn.asking(query) for query in asked if query.trivial is None]
         return merge(turn, judge, [(other, self._legs.search(other)) for other in others]) if others else judge
@@ -203,18 +193,15 @@ class Recaller:
         for name, find in retrievers:
             turn.add(turn.tried(name, find) or ())
 
-    def _kept(self, turn: Turn) -> Sequence[Candidate]:
-        return kept_in_mind(turn, self._profile)
-
     def _judged(self, turn: Turn, judge: Judge, asked: str, by_directive: Collection[str]) -> list[Candidate]:
         """Return the facts that have evidence enough, best first, and say of the others what they failed at."""
         adjustments = set(self.options.adjustments)
         stems, owners = terms(asked), owned(asked)
         for each in turn.facts:
             if anothers(owners, each.fact.text):
-                each.verdict = ANOTHERS
+                each.verdict = _ANOTHERS
             elif each.fact.decay_class == OF_SESSION and each.fact.provenance_session not in (None, turn.session):
-                each.verdict = ELSEWHERE
+                each.verdict = _ELSEWHERE
             elif tells_names_alone(each.fact, stems, turn.query.aliases):
                 each.verdict = NAMES_ALONE
             elif not judge.passes(each):
@@ -280,14 +267,14 @@ class Recaller:
             fitting = fit(costs, left, limit)
             left -= sum(costs[index] for index in fitting)
             for each in group:
-                each.verdict = "already shown" if each.id in asked.shown else OVER_BUDGET
+                each.verdict = "already shown" if each.id in asked.shown else _OVER_BUDGET
             for index in fitting:
-                fresh[index].verdict = INJECTED
+                fresh[index].verdict = _INJECTED
                 chosen.append(fresh[index])
         block = self._fenced(chosen, turn)
         # The nonce and what a tokenizer makes of line ends can cost more than was counted for each alone.
         while chosen and count(block) > options.max_tokens:
-            chosen.pop().verdict = OVER_BUDGET
+            chosen.pop().verdict = _OVER_BUDGET
             block = self._fenced(chosen, turn)
         return block, newest_first(chosen)
 
@@ -296,8 +283,8 @@ class Recaller:
         form = self.options.format
         lines = [line(each, form, number) for number, each in enumerate(newest_first(chosen), 1)]
         counts = turn.query.kind is not None and not turn.opening
-        more = sum(each.verdict == OVER_BUDGET for each in turn.ranked) if counts else 0
-        lines += [MORE.format(more)] if more else []
+        more = sum(each.verdict == _OVER_BUDGET for each in turn.ranked) if counts else 0
+        lines += [_MORE.format(more)] if more else []
         return render(lines, self.store.key, turn.session, form)
 
 
@@ -309,7 +296,7 @@ def _saying_more(turn: Turn) -> list[Candidate]:
     for each in found:
         text = each.memory.text
         words = frozenset(match_terms(text))
-        if any(jaccard(words, other) >= SAME and says_no_more(text, fact) for fact, other in known):
+        if any(jaccard(words, other) >= _SAME and says_no_more(text, fact) for fact, other in known):
             each.verdict = "a fact says the same"
     return [each for each in found if not each.verdict]
 

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from perdure.embed.base import Vector, Vectors
 from perdure.errors import ModelError
 from perdure.index.vector_index import Survey, all_cosines
-from perdure.recall.aliases import bridging
 from perdure.recall.gate import NEAR, SHARED
 from perdure.recall.judge import judge_of
-from perdure.recall.options import DATES, DIRECTIVE, LEXICAL, LINKS, LOOKUP, PASSAGES, PROFILE, VECTOR
+from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, VECTOR
 from perdure.recall.query import Query
 from perdure.recall.slot import Slot, Ticket
-from perdure.recall.turn import Candidate, CountTokens, Judge, MissingError, Passage, Turn, VectorLeg
-from perdure.recall.unasked import Profile, colliding, facts_of, matching, reread, standing
-from perdure.store.links import related
+from perdure.recall.turn import Candidate, CountTokens, Find, Judge, MissingError, Passage, Turn, VectorLeg
 from perdure.store.scope import Audience
 from perdure.store.search import by_ids, by_phrases, lexical, named
 from perdure.text.tokens import estimate_tokens
 
-NO_EVIDENCE: Final = "no evidence"
-"""The verdict on those that did not pass."""
 OF_A_KIND = 100
 """Candidates of each leg where all of a kind is asked for."""
-LINKED = 3
-LINK_SHARE = 0.5
-"""So many facts that links lead to come up, each with this share of the score for every step."""
-NOT_FOLLOWED = frozenset({"SUPERSEDES", "CONTRADICTS", "CORRECTS"})
 FILES = "files"
 SESSIONS = "sessions"
 
@@ -62,13 +53,18 @@ class Legs:
         """Search for what a turn asks, and return what judges it; what the legs found stands in the turn."""
         most = OF_A_KIND if turn.query.kind else 0
         turn.shared = max(self._shared, most)
-        vectors = self._begun(turn, max(self._near, most))
-        passages = self._brought(turn, embeds=vectors is not None)
-        turn.take(LEXICAL, words)
-        turn.take(LOOKUP, slots)
-        turn.take(VECTOR, lambda turn: meaning(turn, vectors))
-        if self._source is not None and turn.view.tag is None and turn.view.as_of is None:
-            turn.take(PASSAGES, lambda turn: said_elsewhere(turn, passages))
+        leg, source, vectors = turn.leg, self._source, None
+        if leg is not None and not leg.breaker.open(turn.began):
+            limit = max(self._near, most) if leg.gate else turn.options.candidates
+            vectors = self._vectors.start(lambda: _nearest(turn, leg, limit))
+        retrievers: list[tuple[str, Find]] = [
+            (LEXICAL, words), (LOOKUP, slots), (VECTOR, lambda turn: meaning(turn, vectors))
+        ]  # fmt: skip
+        if source is not None and not turn.narrowed:
+            passages = self._passages.start(lambda: _passages(turn, source, embeds=vectors is not None))
+            retrievers.append((PASSAGES, lambda turn: said_elsewhere(turn, passages)))
+        for name, find in retrievers:
+            turn.take(name, find)
         return judge_of(turn)
 
     def foresee(self, query: Query, leg: VectorLeg, deadline: float) -> None:
@@ -84,20 +80,6 @@ class Legs:
         """End the slots' threads."""
         self._vectors.close()
         self._passages.close()
-
-    def _begun(self, turn: Turn, near: int) -> Ticket[tuple[Vectors, Survey]] | None:
-        """Have the query embedded, and what it is near to looked for, unless the leg rests or is busy."""
-        leg = turn.leg
-        if leg is None or leg.breaker.open(turn.began):
-            return None
-        limit = near if leg.gate else turn.options.candidates
-        return self._vectors.start(lambda: _nearest(turn, leg, limit))
-
-    def _brought(self, turn: Turn, *, embeds: bool) -> Ticket[Sequence[Passage]] | None:
-        source = self._source
-        if source is None or turn.view.tag is not None or turn.view.as_of is not None:
-            return None
-        return self._passages.start(lambda: _passages(turn, source, embeds))
 
 
 def words(turn: Turn) -> list[Candidate]:
@@ -152,68 +134,6 @@ def said_elsewhere(turn: Turn, ticket: Ticket[Sequence[Passage]] | None) -> list
     return [Candidate(passage, passage.leg, passage.score) for passage in found or ()]
 
 
-def directed(turn: Turn) -> list[Candidate]:
-    """Find what the prompt's directives bring up, whatever a search finds."""
-    wanted = matching(turn.options.directives, frozenset(turn.query.terms), turn.query.text, turn.first)
-    if not wanted or turn.view.tag is not None:
-        return []
-    with turn.read() as reader:
-        facts = {fact.id: fact for each in wanted for fact in facts_of(reader, each, turn.view)}
-    return [Candidate(fact, DIRECTIVE, 1.0) for fact in facts.values()]
-
-
-def dated(turn: Turn) -> list[Candidate]:
-    """Find what stands on a day that the prompt names."""
-    if turn.view.tag is not None or turn.view.as_of is not None:
-        return []
-    with turn.read() as reader:
-        found = colliding(reader, turn.query.text, turn.view, turn.store.zone)
-    return [Candidate(fact, DATES) for fact in found]
-
-
-def linked(turn: Turn) -> list[Candidate]:
-    """Find facts that links lead to from those that come up."""
-    if not turn.ranked or not turn.options.link_depth or turn.view.tag is not None:
-        return []
-    seeds = {each.id: each.score for each in turn.ranked}
-    with turn.read() as reader:
-        reached = related(reader, seeds, turn.view, turn.options.link_depth)
-    best = max(seeds.values())
-    found = [
-        Candidate(each.fact, LINKS, best * each.link.strength * LINK_SHARE**each.depth)
-        for each in reached
-        if each.link.type not in NOT_FOLLOWED
-        and (each.fact.id not in turn.found or turn.found[each.fact.id].verdict == NO_EVIDENCE)
-    ]
-    return sorted(found, key=lambda each: (-each.score, each.id))[:LINKED]
-
-
-def bridging_names(turn: Turn) -> list[Candidate]:
-    """Find what links the names in a prompt with those in what answers it, where only these are."""
-    ids = bridging((each.memory.text for each in (*turn.ranked, *turn.passages)), turn.query.aliases)
-    if not ids:
-        return []
-    with turn.read() as reader:
-        return [Candidate(fact, LINKS) for fact in by_ids(reader, ids, turn.view).values()]
-
-
-def kept_in_mind(turn: Turn, profile: Profile) -> list[Candidate]:
-    """Find what is kept in mind whatever is asked."""
-    options, view = turn.options, turn.view
-    if options.profile == "off" or view.tag is not None or view.as_of is not None:
-        return []
-    with turn.read() as reader:
-        ids = profile.for_session(
-            f"{view.audience.home}\0{turn.session}" if turn.session else None,
-            lambda: [
-                fact
-                for fact in standing(reader, view, options.profile_limit)
-                if fact.pinned or turn.opening or options.profile == "standing"
-            ],
-        )
-        return [Candidate(fact, PROFILE, 1.0) for fact in reread(reader, ids, view)]
-
-
 def _most(turn: Turn) -> int:
     return max(turn.options.candidates, OF_A_KIND if turn.query.kind else 0)
 
@@ -234,7 +154,7 @@ def _nearest(turn: Turn, leg: VectorLeg, limit: int) -> tuple[Vectors, Survey]:
         return vectors, leg.index.survey(vectors, turn.view, limit)
 
 
-def _passages(turn: Turn, source: Source, embeds: bool) -> Sequence[Passage]:
+def _passages(turn: Turn, source: Source, *, embeds: bool) -> Sequence[Passage]:
     """Return the passages, by the query's vector too if it `embeds` in time."""
     with turn.store.database.reading(deadline=turn.deadline):
         draft = source.draft(turn.query.text, turn.view.audience, turn.session)

@@ -24,7 +24,7 @@ from perdure.store.search import Lexical, View
 from perdure.store.sql import Connection
 from perdure.store.store import Store
 
-Found = TypeVar("Found")
+_Found = TypeVar("_Found")
 CountTokens = Callable[[str], int]
 
 
@@ -81,13 +81,8 @@ class Candidate:
 class Judge(Protocol):
     """Tells which memories have evidence enough, and how well each fits."""
 
-    @property
-    def floor(self) -> float | None:
-        """The cosine from which on a hit is evidence; None: cosines tell nothing by themselves."""
-
-    @property
-    def threshold(self) -> float | None:
-        """The probability from which on a memory comes up; None: no model tells it."""
+    floor: float | None = None  # cosine from which on a hit is evidence; None: cosines tell nothing by themselves
+    threshold: float | None = None  # probability from which on a memory comes up; None: no model tells it
 
     def passes(self, each: Candidate) -> bool:
         """Return whether a memory has evidence enough."""
@@ -97,9 +92,11 @@ class Judge(Protocol):
 
     def near(self, ranked: list[Candidate]) -> list[Candidate]:
         """Return those that are not far below the best."""
+        return ranked
 
     def reasons(self, each: Candidate) -> Mapping[str, float]:
         """Return the features that moved a memory's log-odds most, with how far, the strongest first."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +154,11 @@ class Turn:
         return Turn(self.store, self.options, query, self.view, self.leg, self.deadline, self.session)
 
     @property
+    def narrowed(self) -> bool:
+        """Whether only a part of the memories is asked for: a tag's, or those of another time."""
+        return self.view.tag is not None or self.view.as_of is not None
+
+    @property
     def left(self) -> float:
         """Seconds up to the deadline."""
         return self.deadline - time.monotonic()
@@ -175,7 +177,7 @@ class Turn:
         """Open a read of the store that waits up to the deadline."""
         return self.store.database.read(deadline=self.deadline)
 
-    def tried(self, name: str, find: Callable[[Turn], Found]) -> Found | None:
+    def tried(self, name: str, find: Callable[[Turn], _Found]) -> _Found | None:
         """Return what is found; None where the database keeps it waiting, and the receipt says so."""
         try:
             return find(self)

@@ -1,17 +1,20 @@
-"""Memories that come up whatever a search finds: the standing profile, directives, and what is on a named day."""
+"""Memories that come up whatever a search finds: the standing profile, directives, what is on a named day, links."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date, tzinfo
 from functools import cache
 from typing import Final
 
-from perdure.errors import InputError
+from perdure.recall.aliases import bridging
+from perdure.recall.options import DATES, DIRECTIVE, LINKS, PROFILE, Directive
+from perdure.recall.turn import Candidate, Turn
 from perdure.recent import Recent
 from perdure.regex import lazy
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, is_single_valued
+from perdure.store.links import related
 from perdure.store.search import View, by_ids, by_phrases, by_words, lexical, lookup
 from perdure.store.sql import Connection, dialect, marks, run
 from perdure.store.trust import SUPERSEDES
@@ -22,9 +25,9 @@ from perdure.text.when import Period, days_ahead, month_names, periods
 
 SESSIONS = 256
 """Sessions whose profile is kept, those used last."""
-POOL = 1_000
+_POOL = 1_000
 """Conventions, and instructions by their words, are ranked among so many of the newest."""
-SPARE = 8
+_SPARE = 8
 """So many times the limit is ranked, because of several in one slot only the first is taken."""
 USER = "user"
 CONVENTION = "convention"
@@ -70,8 +73,8 @@ def standing(connection: Connection, view: View, limit: int) -> list[Fact]:
         " ORDER BY facts_fts.rowid DESC LIMIT ?) AS worded"
         f") ORDER BY {_RANK} LIMIT ?"
     )
-    conventions, worded = (CONVENTION, *lasting_values, POOL), (*match, *lasting_values, POOL)
-    rows = run(connection, sql, (*values, *conventions, *worded, SPARE * max(0, limit)))
+    conventions, worded = (CONVENTION, *lasting_values, _POOL), (*match, *lasting_values, _POOL)
+    rows = run(connection, sql, (*values, *conventions, *worded, _SPARE * max(0, limit)))
     slots = {fact_id: _slot(fact_id, entity, key) for fact_id, entity, key in rows}
     first: dict[object, str] = {}
     for fact_id, slot in slots.items():
@@ -112,6 +115,22 @@ class Profile:
         """Have the profile of a session chosen anew: after a compaction, prompts begin differently anyway."""
         self._kept.drop(session)
 
+    def kept(self, turn: Turn) -> Sequence[Candidate]:
+        """Find what is kept in mind whatever is asked."""
+        options, view = turn.options, turn.view
+        if options.profile == "off" or turn.narrowed:
+            return []
+        with turn.read() as reader:
+            ids = self.for_session(
+                f"{view.audience.home}\0{turn.session}" if turn.session else None,
+                lambda: [
+                    fact
+                    for fact in standing(reader, view, options.profile_limit)
+                    if fact.pinned or turn.opening or options.profile == "standing"
+                ],
+            )
+            return [Candidate(fact, PROFILE, 1.0) for fact in reread(reader, ids, view)]
+
 
 def _trusted(view: View) -> View:
     channels = SUPERSEDES if view.channels is None else SUPERSEDES & frozenset(view.channels)
@@ -125,53 +144,11 @@ def _slot(fact_id: str, entity: str | None, key: str | None) -> object:
     return folded_slot(entity), folded_slot(key)
 
 
-MOST = 4
+_MOST = 4
 """Directives that one prompt may set off."""
-FACTS = 3
+_FACTS = 3
 _ENDINGS = ("", "s", "es", "d", "ed", "ing")
 _WORD = lazy(r"\w+")
-
-
-@dataclass(frozen=True, slots=True)
-class Directive:
-    """One rule. Each of the first four that is set can set it off.
-
-    It brings up the facts with its tag; without a tag those of its entity; else those with its keyword or with
-    words of its task.
-    """
-
-    entity: str | None = None  # the prompt names this entity
-    keyword: str | None = None  # the prompt holds this word or phrase
-    task: str | None = None  # the prompt holds the name of this kind of task, or one of its words
-    session_start: bool = False  # the prompt is the first of a session
-    tag: str | None = None  # what to bring up
-    task_words: tuple[str, ...] = ()  # words of the task, such as "release" and "rollout" of "deploy"
-
-    def __post_init__(self) -> None:
-        """Raise InputError if it can never be set off, or brings nothing up."""
-        named = (self.entity, self.keyword, self.task, self.tag, *self.task_words)
-        if any(text is not None and not text.strip() for text in named):
-            raise InputError("a directive has an empty entity, keyword, task or tag; name it, or leave it out")
-        if not (self.entity or self.keyword or self.task or self.session_start):
-            raise InputError("a directive is never set off; give an entity, a keyword, a task or session_start")
-        if not (self.tag or self.entity or self.keyword or self.task):
-            raise InputError("a directive brings nothing up; give session_start a tag, an entity or a keyword")
-
-
-def directives(
-    *,
-    entities: Iterable[str] = (),
-    keywords: Iterable[str] = (),
-    tasks: Mapping[str, Collection[str]] | None = None,
-    session_tags: Iterable[str] = (),
-) -> tuple[Directive, ...]:
-    """Return the directives of plain settings, those of session starts first."""
-    return (
-        *(Directive(session_start=True, tag=tag) for tag in session_tags),
-        *(Directive(entity=entity) for entity in entities),
-        *(Directive(keyword=keyword) for keyword in keywords),
-        *(Directive(task=task, task_words=tuple(words)) for task, words in (tasks or {}).items()),
-    )
 
 
 def matching(
@@ -185,10 +162,10 @@ def matching(
         if (rule.session_start and first_turn)
         or any(_mentioned(phrase, prompt_terms, spaced) for phrase in _triggers(rule))
     ]
-    return found[:MOST]
+    return found[:_MOST]
 
 
-def facts_of(connection: Connection, directive: Directive, view: View, limit: int = FACTS) -> list[Fact]:
+def facts_of(connection: Connection, directive: Directive, view: View, limit: int = _FACTS) -> list[Fact]:
     """Return what a directive brings up, best first."""
     if directive.tag is not None:
         return _tagged(connection, replace(view, tag=directive.tag), limit)
@@ -226,9 +203,9 @@ def _tagged(connection: Connection, view: View, limit: int) -> list[Fact]:
     return [from_row(row) for row in run(connection, sql, (*values, limit))]
 
 
-AHEAD: Final = 14
+_AHEAD: Final = 14
 """Days after today, for which a prompt is held against what stands there."""
-MOST_DATED: Final = 3
+_MOST_DATED: Final = 3
 _DATED_READ: Final = 20
 
 
@@ -237,12 +214,12 @@ def colliding(connection: Connection, prompt: str, view: View, zone: tzinfo | No
 
     A memory must say the date: day and month, with or without a year. A weekday alone would collide every week.
     """
-    days = days_ahead(prompt, day_of(view.now, zone), AHEAD)
+    days = days_ahead(prompt, day_of(view.now, zone), _AHEAD)
     if not days:
         return []
     facts = by_phrases(connection, [form for day in days for form in _written(day)], view, _DATED_READ)
     # On the day itself a date without a year is that day; one with another year is not.
-    return [fact for fact in facts if any(Period(day, day) in periods(fact.text, day) for day in days)][:MOST_DATED]
+    return [fact for fact in facts if any(Period(day, day) in periods(fact.text, day) for day in days)][:_MOST_DATED]
 
 
 def _written(day: date) -> Iterator[str]:
@@ -261,3 +238,56 @@ def _ending(number: int) -> str:
 
 _MONTHS: Final = month_names()
 """The names of each month."""
+
+
+NO_EVIDENCE: Final = "no evidence"
+"""The verdict on those that did not pass."""
+_LINKED = 3
+_LINK_SHARE = 0.5
+"""So many facts that links lead to come up, each with this share of the score for every step."""
+_NOT_FOLLOWED = frozenset({"SUPERSEDES", "CONTRADICTS", "CORRECTS"})
+
+
+def directed(turn: Turn) -> list[Candidate]:
+    """Find what the prompt's directives bring up, whatever a search finds."""
+    wanted = matching(turn.options.directives, frozenset(turn.query.terms), turn.query.text, turn.first)
+    if not wanted or turn.view.tag is not None:
+        return []
+    with turn.read() as reader:
+        facts = {fact.id: fact for each in wanted for fact in facts_of(reader, each, turn.view)}
+    return [Candidate(fact, DIRECTIVE, 1.0) for fact in facts.values()]
+
+
+def dated(turn: Turn) -> list[Candidate]:
+    """Find what stands on a day that the prompt names."""
+    if turn.narrowed:
+        return []
+    with turn.read() as reader:
+        found = colliding(reader, turn.query.text, turn.view, turn.store.zone)
+    return [Candidate(fact, DATES) for fact in found]
+
+
+def linked(turn: Turn) -> list[Candidate]:
+    """Find facts that links lead to from those that come up."""
+    if not turn.ranked or not turn.options.link_depth or turn.view.tag is not None:
+        return []
+    seeds = {each.id: each.score for each in turn.ranked}
+    with turn.read() as reader:
+        reached = related(reader, seeds, turn.view, turn.options.link_depth)
+    best = max(seeds.values())
+    found = [
+        Candidate(each.fact, LINKS, best * each.link.strength * _LINK_SHARE**each.depth)
+        for each in reached
+        if each.link.type not in _NOT_FOLLOWED
+        and (each.fact.id not in turn.found or turn.found[each.fact.id].verdict == NO_EVIDENCE)
+    ]
+    return sorted(found, key=lambda each: (-each.score, each.id))[:_LINKED]
+
+
+def bridging_names(turn: Turn) -> list[Candidate]:
+    """Find what links the names in a prompt with those in what answers it, where only these are."""
+    ids = bridging((each.memory.text for each in (*turn.ranked, *turn.passages)), turn.query.aliases)
+    if not ids:
+        return []
+    with turn.read() as reader:
+        return [Candidate(fact, LINKS) for fact in by_ids(reader, ids, turn.view).values()]

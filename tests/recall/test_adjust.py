@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.ranking.decay import DAY, LIFETIMES
-from perdure.recall import adjust
-from perdure.recall.adjust import ADJUSTED
+from perdure.recall import judge
+from perdure.recall.options import ADJUSTED
 from perdure.store.fact import Fact
 
 NOW = 2e9
@@ -40,7 +40,7 @@ def adjusted(score: float, standing: Standing, names: Collection[str]) -> tuple[
         source_date=NOW - standing.age_days * DAY, expires_at=expires, decay_class=standing.decay_class,
         last_confirmed_at=NOW,
     )  # fmt: skip
-    return adjust.adjusted(score, fact, NOW, set(names) - (set() if standing.directive else {"directive"}))
+    return judge.adjusted(score, fact, NOW, set(names) - (set() if standing.directive else {"directive"}))
 
 
 PLAIN = Standing(importance=0.5, confidence=1.0, uses=0, age_days=0.0, remaining_days=None, decay_class="normal")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from perdure.errors import InputError
-from perdure.recall.unasked import Directive, directives, facts_of, matching
+from perdure.recall.options import Directive, directives
+from perdure.recall.unasked import facts_of, matching
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.text.normalise import match_terms

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
-from perdure.recall.persons import anothers, owned
+from perdure.recall.kinds import anothers, owned
 from tests.kit import OpenMemory, for_each
 
 NAMES = st.sampled_from(["Tom", "Jonah", "Nora", "Mia", "Wren"])
