@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from perdure.cli.options import dry_run_option, existing_store, on_folder
+from perdure.cli.operation import operation
+from perdure.cli.options import existing_store
 from perdure.cli.output import FOUND_NOTHING, OK, Output, minute_utc, progress, steps
 from perdure.engine.settings import Settings
 from perdure.errors import InputError
@@ -24,9 +25,8 @@ from perdure.text.pluralize import counted
 _file = click.Path(path_type=Path)
 
 
-@click.group(invoke_without_command=True)
+@operation(cls=click.Group, invoke_without_command=True)
 @click.option("--to", "target", type=_file, help="The new file; without it one in backups/.")
-@on_folder
 def backup(folder: Path, output: Output, target: Path | None) -> None:
     """Copy the store while it is in use, and check the copy.
 
@@ -44,10 +44,7 @@ def backup(folder: Path, output: Output, target: Path | None) -> None:
         output.line(f"{vault} (the vault, encrypted as it is; its key is not in it)")
 
 
-@backup.command()
-@click.argument("file", type=_file)
-@dry_run_option
-@on_folder
+@operation(backup)
 def restore(folder: Path, output: Output, file: Path, dry_run: bool) -> None:
     """Put a backup in the place of the store. The present one is kept in backups/.
 
@@ -69,8 +66,7 @@ def restore(folder: Path, output: Output, file: Path, dry_run: bool) -> None:
         output.line(f"the former store is kept: {done.kept}")
 
 
-@backup.command("list")
-@on_folder
+@operation(backup, "list")
 def list_backups(folder: Path, output: Output) -> None:
     """Show what lies in backups/, and the daily exports.
 
@@ -85,8 +81,7 @@ def list_backups(folder: Path, output: Output) -> None:
         output.line("there are no backups yet")
 
 
-@click.command()
-@click.argument("file", type=_file, required=False)
+@operation()
 @click.option("--vectors", is_flag=True, help="Also the vectors, so that nothing need be embedded anew.")
 @click.option("--journal", is_flag=True, help="Also the journal of changes, for reading.")
 @click.option(
@@ -99,7 +94,6 @@ def list_backups(folder: Path, output: Output) -> None:
 )
 @click.option("--former", is_flag=True, help="In Markdown: also what was replaced or forgotten, or has expired.")
 @click.option("--daily", is_flag=True, help="Write today's file into exports/, as a timer does, and keep the newest.")
-@on_folder
 def export(
     folder: Path, output: Output, file: Path | None, vectors: bool, journal: bool, form: str, former: bool, daily: bool
 ) -> None:
@@ -130,10 +124,8 @@ def export(
     output.line(f"{done.path}: {done.facts} facts, {done.links} links, {done.vectors} vectors")
 
 
-@click.command()
+@operation()
 @click.option("--to", required=True, help="postgresql://... without a password, or a folder.")
-@dry_run_option
-@on_folder
 def move(folder: Path, output: Output, to: str, dry_run: bool) -> None:
     """Move the memories to a PostgreSQL server, or from one into a folder. A move that was killed goes on.
 
@@ -157,10 +149,9 @@ def move(folder: Path, output: Output, to: str, dry_run: bool) -> None:
         output.line(f"From now on: {what} (or set PERDURE_STORE_URL), and restart what uses the store")
 
 
-@click.command()
+@operation()
 @click.option("--apply", "apply_", is_flag=True, help="Bring it back; without it only show what there is.")
 @click.option("--accept", is_flag=True, help="Take facts.db as it is instead; begin an empty one if there is none.")
-@on_folder
 def recover(folder: Path, output: Output, apply_: bool, accept: bool) -> int:
     """Bring back what is left of memories whose facts.db was lost, replaced or damaged. Exit code 1: there is nothing.
 

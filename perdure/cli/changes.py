@@ -12,7 +12,8 @@ import click
 from perdure.api.memory import Memory
 from perdure.api.tool_arguments import Store, Update
 from perdure.cli.facts import print_facts, print_stored, whichever
-from perdure.cli.options import arguments_option, dry_run_option, on_memory, project_option
+from perdure.cli.operation import operation
+from perdure.cli.options import arguments_option, project_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, choose, day, edited
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.hooks.types import Channel
@@ -25,18 +26,16 @@ from perdure.text.pluralize import counted
 CHOICES = 10
 """Memories to choose from."""
 
-_fact_id = click.argument("fact_id", metavar="ID")
 _scope = click.option("--scope", help='"global", "user:ID", "agent:ID", "project:ID"...; without it your own.')
 _type = click.option("--type", "link_type", type=click.Choice(TYPES), default="RELATED_TO", show_default=True)
 
 
-@click.command()
+@operation(model=True)
 @click.argument("words", metavar="[TEXT]", required=False)
 @click.option("--text", "text", help="The memory, instead of the argument.")
 @arguments_option("category importance entity key value why tags decay_class supersedes", Store)
 @_scope
 @project_option
-@on_memory(model=True)
 def store(memory: Memory, output: Output, words: str | None, text: str | None, tags: str | None, **given: Any) -> None:
     """Store a memory.
 
@@ -50,11 +49,9 @@ def store(memory: Memory, output: Output, words: str | None, text: str | None, t
     print_stored(output, memory.store(text or words or "", tags=tags or None, channel=Channel.CLI, **given))
 
 
-@click.command()
-@_fact_id
+@operation(model=True)
 @arguments_option("text category importance entity key value why tags decay_class", Update, Store)
 @click.option("--summary", help="Stands for a long text in a recalled block.")
-@on_memory(model=True)
 def update(memory: Memory, output: Output, fact_id: str, **given: Any) -> None:
     """Change a memory. The former version stays for `perdure history` and `perdure undo`.
 
@@ -66,9 +63,8 @@ def update(memory: Memory, output: Output, fact_id: str, **given: Any) -> None:
     print_stored(output, memory.update(fact_id, **values))
 
 
-@click.command()
+@operation(model=True)
 @click.argument("which", metavar="[ID|QUERY]", required=False)
-@on_memory(model=True)
 def edit(memory: Memory, output: Output, which: str | None) -> int:
     """Change the words of a memory in your editor; the former version stays, as with `perdure update`.
 
@@ -94,15 +90,12 @@ def edit(memory: Memory, output: Output, which: str | None) -> int:
     return OK
 
 
-@click.command()
-@click.argument("fact_id", metavar="[ID]", required=False)
+@operation()
 @click.option("--scope", help="All of this scope, instead of one.")
 @project_option
 @click.option("--after", help="All said at or after this time.")
 @click.option("--before", help="All said before this time.")
 @click.option("--category", help="Of these only the ones of this category.")
-@dry_run_option
-@on_memory()
 def forget(
     memory: Memory, output: Output, fact_id: str | None, scope: str | None, after: str | None, before: str | None,
     category: str | None, dry_run: bool,
@@ -124,9 +117,7 @@ def forget(
     return OK if count else FOUND_NOTHING
 
 
-@click.command()
-@_fact_id
-@on_memory()
+@operation()
 def unforget(memory: Memory, output: Output, fact_id: str) -> None:
     """Bring a forgotten memory back.
 
@@ -135,9 +126,7 @@ def unforget(memory: Memory, output: Output, fact_id: str) -> None:
     print_facts(output, [memory.unforget(fact_id)])
 
 
-@click.command()
-@_fact_id
-@on_memory()
+@operation()
 def pin(memory: Memory, output: Output, fact_id: str) -> None:
     """Keep a memory for good, and bring it up in every conversation.
 
@@ -146,9 +135,7 @@ def pin(memory: Memory, output: Output, fact_id: str) -> None:
     print_facts(output, [memory.pin(fact_id)])
 
 
-@click.command()
-@_fact_id
-@on_memory()
+@operation()
 def unpin(memory: Memory, output: Output, fact_id: str) -> None:
     """Treat a pinned memory like any other again.
 
@@ -157,12 +144,9 @@ def unpin(memory: Memory, output: Output, fact_id: str) -> None:
     print_facts(output, [memory.pin(fact_id, pinned=False)])
 
 
-@click.command()
-@click.argument("source")
-@click.argument("target")
+@operation()
 @_type
 @click.option("--strength", type=float, default=1.0, show_default=True, help="0 to 1.")
-@on_memory()
 def link(memory: Memory, output: Output, source: str, target: str, link_type: str, strength: float) -> None:
     """Link two memories.
 
@@ -173,12 +157,8 @@ def link(memory: Memory, output: Output, source: str, target: str, link_type: st
     output.line(f"{made.source[:SHORT_ID]} {made.type} {made.target[:SHORT_ID]} ({made.strength:g})")
 
 
-@click.command()
-@click.argument("source")
-@click.argument("target")
+@operation()
 @_type
-@dry_run_option
-@on_memory()
 def unlink(memory: Memory, output: Output, source: str, target: str, link_type: str, dry_run: bool) -> None:
     """Remove a link between two memories; `perdure undo` brings it back.
 
@@ -198,11 +178,8 @@ def alias() -> None:
     """
 
 
-@alias.command("add")
-@click.argument("name")
-@click.argument("other")
+@operation(alias, "add", model=True)
 @_scope
-@on_memory(model=True)
 def add_alias(memory: Memory, output: Output, name: str, other: str, scope: str | None) -> None:
     """Keep that a thing has another name.
 
@@ -211,8 +188,7 @@ def add_alias(memory: Memory, output: Output, name: str, other: str, scope: str 
     print_stored(output, memory.aliases.add(name, other, scope=scope, channel=Channel.CLI))
 
 
-@alias.command("list")
-@on_memory(reads=True)
+@operation(alias, "list", reads=True)
 def list_aliases(memory: Memory, output: Output) -> None:
     """List the names that prompts are also asked by, newest first: what you have said, and what you have set.
 
@@ -221,11 +197,7 @@ def list_aliases(memory: Memory, output: Output) -> None:
     _print_aliases(output, memory.aliases.list())
 
 
-@alias.command("remove")
-@click.argument("name")
-@click.argument("other", required=False)
-@dry_run_option
-@on_memory()
+@operation(alias, "remove")
 def remove_alias(memory: Memory, output: Output, name: str, other: str | None, dry_run: bool) -> None:
     """Forget that two names are of one thing; without OTHER, whatever else NAME is called.
 
@@ -237,11 +209,9 @@ def remove_alias(memory: Memory, output: Output, name: str, other: str | None, d
     output.line("Would be forgotten." if dry_run else "Forgotten; perdure undo brings it back.")
 
 
-@click.command()
+@operation()
 @click.option("--session", help="All changes of this session.")
 @click.option("--batch", help="This change.")
-@dry_run_option
-@on_memory()
 def undo(memory: Memory, output: Output, session: str | None, batch: str | None, dry_run: bool) -> None:
     """Take back the last change, or all of a session.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from perdure.cli.options import json_option
+from perdure.cli.operation import operation
 from perdure.cli.output import FOUND_NOTHING, OK, Output, tell
 from perdure.engine.config_file import set_setting, unset_setting
 from perdure.engine.paths import config_file
@@ -25,43 +25,35 @@ def config() -> None:
     """
 
 
-@config.command()
+@operation(config)
 @click.option("--changed", is_flag=True, help="Only what is set somewhere.")
-@json_option
-def show(changed: bool, as_json: bool) -> int:
+def show(output: Output, changed: bool) -> None:
     """Show every setting, its value and where that comes from.
 
     Example: perdure config show --changed
     """
     values, origins = _values(), Settings.origins()
-    output = Output(as_json)
     rows = [(name, values[name], origins.get(name, DEFAULT)) for name in values if name in origins or not changed]
     output.both(
         {"settings": {name: {"value": value, "from": origin} for name, value, origin in rows}},
         ("setting", "value", "from"),
         [(name, _plain(value), origin) for name, value, origin in rows],
     )
-    return OK
 
 
-@config.command()
-@click.argument("name")
-@json_option
-def get(name: str, as_json: bool) -> int:
+@operation(config)
+def get(output: Output, name: str) -> None:
     """Show one setting.
 
     Example: perdure config get recall_limit
     """
     check_known(name)
     value, origin = _values()[name], Settings.origins().get(name, DEFAULT)
-    return _say(as_json, _plain(value), name=name, value=value, **{"from": origin})
+    _say(output, _plain(value), name=name, value=value, **{"from": origin})
 
 
-@config.command(name="set")
-@click.argument("name")
-@click.argument("value")
-@json_option
-def set_(name: str, value: str, as_json: bool) -> int:
+@operation(config, "set")
+def set_(output: Output, name: str, value: str) -> None:
     """Write a setting to your settings file. Lists are written with commas, maps as JSON.
 
     Example: perdure config set recall_limit 5
@@ -70,39 +62,36 @@ def set_(name: str, value: str, as_json: bool) -> int:
     origin = Settings.origins().get(name, DEFAULT)
     wins = None if origin == str(config_file()) else origin
     told = f"{name} = {_plain(written)} in {config_file()}"
-    if wins and not as_json:
+    if wins and not output.as_json:
         tell(f"{wins} is set, too, and wins")
-    return _say(as_json, told, name=name, value=written, file=str(config_file()), overridden_by=wins)
+    _say(output, told, name=name, value=written, file=str(config_file()), overridden_by=wins)
 
 
-@config.command()
-@click.argument("name")
-@json_option
-def unset(name: str, as_json: bool) -> int:
+@operation(config)
+def unset(output: Output, name: str) -> int:
     """Take a setting out of your settings file, so that its default holds. Exit code 1: it was not in it.
 
     Example: perdure config unset recall_limit
     """
     gone = unset_setting(config_file(), name)
     told = f"{name} is {'no longer' if gone else 'not'} in {config_file()}"
-    _say(as_json, told, name=name, removed=gone, file=str(config_file()))
+    _say(output, told, name=name, removed=gone, file=str(config_file()))
     return OK if gone else FOUND_NOTHING
 
 
-@config.command()
-@json_option
-def path(as_json: bool) -> int:
+@operation(config)
+def path(output: Output) -> None:
     """Show where your settings file is, or would be.
 
     Example: perdure config path
     """
-    return _say(as_json, str(config_file()), file=str(config_file()), exists=config_file().is_file())
+    _say(output, str(config_file()), file=str(config_file()), exists=config_file().is_file())
 
 
-def _say(as_json: bool, line: str, **fields: Any) -> int:
+def _say(output: Output, line: str, **fields: Any) -> None:
     """Print a line, or with --json the fields."""
-    Output(True).json(fields) if as_json else Output().line(line)
-    return OK
+    output.json(fields)
+    output.line(line)
 
 
 def _values() -> dict[str, Any]:

@@ -11,7 +11,8 @@ import click
 
 from perdure.api.memory import Memory
 from perdure.api.status import LostStatus, Status, lost_status
-from perdure.cli.options import dry_run_option, naming, on_folder, on_memory, scope_option, store_options
+from perdure.cli.operation import operation
+from perdure.cli.options import naming, store_options
 from perdure.cli.output import FOUND_NOTHING, OK, Output, minute, steps
 from perdure.engine.settings import Settings
 from perdure.errors import StoreBusyError, StorePurgedError, StoreUnavailableError
@@ -22,8 +23,7 @@ from perdure.store.scope import EVERYONE, Scope
 from perdure.text.pluralize import counted
 
 
-@click.command()
-@on_folder
+@operation()
 def status(folder: Path, output: Output) -> int:
     """Show how the store is, and what is wrong with it.
 
@@ -39,9 +39,7 @@ def status(folder: Path, output: Output) -> int:
     return OK if isinstance(state, Status) else FOUND_NOTHING
 
 
-@click.command()
-@scope_option
-@on_memory(reads=True)
+@operation(reads=True)
 def stats(memory: Memory, output: Output, scope: str | None) -> None:
     """Count memories by scope and category.
 
@@ -52,9 +50,7 @@ def stats(memory: Memory, output: Output, scope: str | None) -> None:
     output.both(counts, ("", "memories"), rows)
 
 
-@click.command()
-@scope_option
-@on_memory(reads=True)
+@operation(reads=True)
 def categories(memory: Memory, output: Output, scope: str | None) -> None:
     """Count the memories of each category, your own categories included.
 
@@ -73,9 +69,8 @@ def scope() -> None:
     """
 
 
-@scope.command("list")
+@operation(scope, "list", reads=True)
 @click.option("--all", "everyone", is_flag=True, help="Every scope of the data folder, whoever may read it.")
-@on_memory(reads=True)
 def list_scopes(memory: Memory, output: Output, everyone: bool) -> None:
     """Count the memories of each scope that you may read.
 
@@ -85,9 +80,8 @@ def list_scopes(memory: Memory, output: Output, everyone: bool) -> None:
     output.both({"scopes": counts}, ("scope", "memories"), counts.items())
 
 
-@scope.command("show")
+@operation(scope, "show", reads=True)
 @click.argument("scope", metavar="SCOPE")
-@on_memory(reads=True)
 def show_scope(memory: Memory, output: Output, scope: str) -> None:
     """Count the memories of one scope by category: "global", "user:ID", "agent:ID", "project:ID"...
 
@@ -98,13 +92,11 @@ def show_scope(memory: Memory, output: Output, scope: str) -> None:
     output.both({"scope": wanted, **asdict(counts)}, (wanted, "memories"), rows)
 
 
-@scope.command()
+@operation(scope)
 @click.argument("source", metavar="SCOPE")
 @click.option("--to", "whose", help='To whom: "user:ID"; of a session also "agent:ID user:ID".')
 @click.option("--all-users", is_flag=True, help="To all users of the agent, instead of one.")
 @click.option("--session", "sessions", multiple=True, help="Only what this conversation has left; may be repeated.")
-@dry_run_option
-@on_memory()
 def assign(
     memory: Memory, output: Output, source: str, whose: str | None, all_users: bool, sessions: tuple[str, ...],
     dry_run: bool,
@@ -153,9 +145,7 @@ def jobs(context: click.Context, home: Path | None, agent: str | None, user: str
     output.line({"none": "No host looks after this store now."}.get(timers, f"Looked after by {timers}."))
 
 
-@jobs.command("run")
-@click.argument("name")
-@on_memory(model=True)
+@operation(jobs, "run", model=True)
 def run_job(memory: Memory, output: Output, name: str) -> int:
     """Run a background job now. Exit code 1: it failed.
 

@@ -15,7 +15,8 @@ from perdure.api.explain import Ending, ending
 from perdure.api.memory import Memory
 from perdure.api.stored import Stored
 from perdure.api.tool_arguments import Recall
-from perdure.cli.options import arguments_option, limit_option, on_memory, project_option, scope_option
+from perdure.cli.operation import operation
+from perdure.cli.options import arguments_option, limit_option, project_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, day, minute, tell
 from perdure.store.fact import Fact
 from perdure.store.history import Change
@@ -31,13 +32,10 @@ NAMING = 50
 _superseded = click.option("--superseded", "include_superseded", is_flag=True, help="Also former versions.")
 
 
-@click.command()
-@click.argument("query")
+@operation(model=True, reads=True)
 @arguments_option("category entity tag as_of", Recall)
-@scope_option
 @_superseded
 @limit_option(10)
-@on_memory(model=True, reads=True)
 def search(
     memory: Memory, output: Output, query: str, category: str | None, entity: str | None, scope: str | None,
     as_of: str | None, **asked: Any,
@@ -64,13 +62,10 @@ def search(
     return OK
 
 
-@click.command()
-@click.argument("entity")
-@click.argument("key", required=False)
+@operation(reads=True)
 @arguments_option("tag as_of", Recall)
 @_superseded
 @project_option
-@on_memory(reads=True)
 def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: str | None, **asked: Any) -> int:
     """Show what is known about an entity, and a key of it; if nothing is, what names it. Exit code 1: nothing does.
 
@@ -86,7 +81,7 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
     return OK if facts else FOUND_NOTHING
 
 
-@click.command(name="list")
+@operation(name="list", reads=True)
 @click.option(
     "--state",
     "states",
@@ -95,7 +90,6 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
     help="In this state; may be repeated.",
 )
 @arguments_option("category entity tag as_of", Recall)
-@scope_option
 @click.option("--after", help="Said at or after this time.")
 @click.option("--before", help="Said before this time.")
 @click.option("--pinned", is_flag=True, help="Only what is pinned.")
@@ -104,7 +98,6 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
 @limit_option()
 @click.option("--behind", metavar="ID", help="Behind this memory, the last one of the page before.")
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="After so many others.")
-@on_memory(reads=True)
 def list_(
     memory: Memory, output: Output, category: str | None, entity: str | None, scope: str | None, after: str | None,
     before: str | None, as_of: str | None, pinned: bool, fading: bool, everyone: bool, **asked: Any,
@@ -136,9 +129,7 @@ def list_(
     output.json({"facts": facts, **counts, "behind": page.behind})
 
 
-@click.command()
-@click.argument("fact_id", metavar="ID")
-@on_memory(reads=True)
+@operation(reads=True)
 def show(memory: Memory, output: Output, fact_id: str) -> None:
     """Show all that is known about one memory, in whatever state it is; eight digits of its id are enough.
 
@@ -151,13 +142,10 @@ def show(memory: Memory, output: Output, fact_id: str) -> None:
     output.table(("", ""), [row for row in _told(fact, hidden, ends) if row[1]], whole=True)
 
 
-@click.command()
-@click.argument("fact_id", metavar="[ID]", required=False)
+@operation(reads=True)
 @click.option("--since", type=click.IntRange(0), default=0, show_default=True, help="Changes after this number.")
-@limit_option(1000)
 @project_option
-@on_memory(reads=True)
-def history(memory: Memory, output: Output, fact_id: str | None, since: int, limit: int) -> None:
+def history(memory: Memory, output: Output, fact_id: str | None, since: int, limit: int = 1000) -> None:
     """Show all versions of a memory and who changed what; without ID the changes of all memories.
 
     Example: perdure history 1f0c9a3e
@@ -175,11 +163,9 @@ def history(memory: Memory, output: Output, fact_id: str | None, since: int, lim
     output.table(("number", "time", "change", "id", "other", "by", "text"), map(_row, changes))
 
 
-@click.command()
-@click.argument("fact_id", metavar="ID")
+@operation(reads=True)
 @click.option("--depth", default=2, show_default=True, help="So many links far, 1 to 10.")
 @arguments_option("as_of", Recall)
-@on_memory(reads=True)
 def graph(memory: Memory, output: Output, fact_id: str, depth: int, as_of: str | None) -> None:
     """Show the memories that links lead to from one, as a tree: to the right an arrow, back an arrow to the left.
 

@@ -9,7 +9,8 @@ from typing import Any, cast, get_args
 import click
 
 from perdure.api.memory import Memory
-from perdure.cli.options import dry_run_option, limit_option, on_memory
+from perdure.cli.operation import operation
+from perdure.cli.options import limit_option
 from perdure.cli.output import FOUND_NOTHING, OK, Output, steps, tell
 from perdure.errors import InputError
 from perdure.files.options import SOURCES
@@ -20,11 +21,11 @@ from perdure.text.pluralize import counted
 
 SNIPPET = 200
 """Characters of a result that a table shows."""
+_root = click.argument("root", metavar="FOLDER", type=click.Path(path_type=Path))
 
 
-@click.command()
+@operation(model=True)
 @click.option("--force", is_flag=True, help="Make a new index from nothing but the files.")
-@on_memory(model=True)
 def index(memory: Memory, output: Output, force: bool) -> None:
     """Bring the index of files and conversations up to date, and give every passage its vector.
 
@@ -53,9 +54,8 @@ def files() -> None:
     """
 
 
-@files.command()
+@operation(files, reads=True)
 @click.option("--deep", is_flag=True, help="Read every file, also those that look as before.")
-@on_memory(reads=True)
 def status(memory: Memory, output: Output, deep: bool) -> None:
     """Show what is indexed, and how the disk differs from it. Changes nothing.
 
@@ -80,12 +80,10 @@ def status(memory: Memory, output: Output, deep: bool) -> None:
     _skipped(output, found.skipped)
 
 
-@files.command()
-@click.argument("query")
+@operation(files, model=True, reads=True)
 @limit_option(None, 100)
 @click.option("--min-score", type=click.FloatRange(0, 1), help="0 to 1; without it as the settings say.")
 @click.option("--source", type=click.Choice(SOURCES), help="Only these; without it all that are switched on.")
-@on_memory(model=True, reads=True)
 def search(
     memory: Memory, output: Output, query: str, limit: int | None, min_score: float | None, source: str | None
 ) -> int:
@@ -108,11 +106,9 @@ def search(
     return OK if answer.results else FOUND_NOTHING
 
 
-@files.command()
-@click.argument("path")
+@operation(files, reads=True)
 @click.option("--from", "start", type=int, help="First line, from 1.")
 @click.option("--lines", type=int, help="So many lines; without it all the rest.")
-@on_memory(reads=True)
 def read(memory: Memory, output: Output, path: str, start: int | None, lines: int | None) -> int:
     """Print lines of a memory file, by its path or citation as a search shows it. Exit code 1: there is none.
 
@@ -130,41 +126,38 @@ def read(memory: Memory, output: Output, path: str, start: int | None, lines: in
     return int(reading.missing)
 
 
-@files.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@operation(files)
+@_root
 @click.option("--kind", type=click.Choice(get_args(Kind)), default="workspace", show_default=True, help="What it is.")
 @click.option("--pattern", help="Which .md files of an extra folder count; without it **/*.md.")
-@on_memory()
-def add(memory: Memory, output: Output, folder: Path, kind: str, pattern: str | None) -> None:
+def add(memory: Memory, output: Output, root: Path, kind: str, pattern: str | None) -> None:
     """Search a folder from now on: a workspace, an extra folder or .md file, or conversations as JSONL.
 
     Example: perdure files add ./notes --kind extra --pattern "work/**/*.md"
     """
     if pattern is not None and kind != "extra":
         raise InputError(f"--pattern {pattern!r} has no meaning for kind {kind}; use it with --kind extra")
-    if not folder.exists():
-        raise InputError(f"{folder} is not there; make it first, or correct the path")
-    memory.files.add(folder, cast("Kind", kind), pattern=pattern or "**/*.md")
-    added = _resolved(folder)
+    if not root.exists():
+        raise InputError(f"{root} is not there; make it first, or correct the path")
+    memory.files.add(root, cast("Kind", kind), pattern=pattern or "**/*.md")
+    added = _resolved(root)
     output.json({"added": added, "kind": kind})
     output.line(f"{added} is searched from now on; index it at once with: perdure index")
 
 
-@files.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@dry_run_option
-@on_memory()
-def remove(memory: Memory, output: Output, folder: Path, dry_run: bool) -> None:
+@operation(files)
+@_root
+def remove(memory: Memory, output: Output, root: Path, dry_run: bool) -> None:
     """Search a folder no longer. Its files stay as they are; the index forgets them.
 
     Example: perdure files remove ./notes --dry-run
     """
-    wanted = _resolved(folder)
+    wanted = _resolved(root)
     roots = [root for root in memory.files.status().roots if root[1] == str(wanted)]
     if not roots:
         raise InputError(f"{wanted} is not searched; see what is: perdure files status")
     if not dry_run:
-        memory.files.remove(folder)
+        memory.files.remove(root)
     named = [{"kind": kind, "path": path, "scope": scope} for kind, path, scope in roots]
     output.json({"dry_run": dry_run, "removed": named})
     if dry_run:
@@ -173,10 +166,8 @@ def remove(memory: Memory, output: Output, folder: Path, dry_run: bool) -> None:
         output.line(f"{wanted} is searched no longer; its files stay as they are")
 
 
-@files.command()
-@click.argument("text")
+@operation(files)
 @click.option("--title", default="", help="Stands behind the time.")
-@on_memory()
 def note(memory: Memory, output: Output, text: str, title: str) -> None:
     """Append to the note of today in your workspace, memory/YYYY-MM-DD.md.
 
@@ -187,10 +178,8 @@ def note(memory: Memory, output: Output, text: str, title: str) -> None:
     output.line(f"written to {path}")
 
 
-@files.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@operation(files)
 @click.option("--session", help="Its id; without it the one that the file gives, else the file's name.")
-@on_memory()
 def transcript(memory: Memory, output: Output, file: Path, session: str | None) -> None:
     """Take in a conversation, JSONL or a JSON list of messages with role and content, so that it can be searched.
 

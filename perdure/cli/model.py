@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from perdure.background.worker_process import WorkerProcess
-from perdure.cli.options import dry_run_option, existing_store, home_option, json_option, on_folder
+from perdure.cli.operation import operation
+from perdure.cli.options import existing_store
 from perdure.cli.output import Output, progress
 from perdure.embed.catalogue import OnnxModel, models
 from perdure.embed.load import find_weights, known_model
@@ -43,8 +44,7 @@ def model() -> None:
     """
 
 
-@model.command()
-@on_folder
+@operation(model)
 def status(folder: Path, output: Output) -> None:
     """Show the store's model, those it had before, and how far a switch is.
 
@@ -75,8 +75,7 @@ def status(folder: Path, output: Output) -> None:
             output.line(text)
 
 
-@model.command("list")
-@on_folder
+@operation(model, "list")
 def list_models(folder: Path, output: Output) -> None:
     """Show the local models that perdure knows, which are here, and with * the one that the store uses.
 
@@ -94,23 +93,20 @@ def list_models(folder: Path, output: Output) -> None:
     output.line(f"the store's vectors are of {space.name}" if space else "the store has no vectors yet")
 
 
-@model.command()
-@click.argument("name")
-@dry_run_option
-@json_option
-def fetch(name: str, dry_run: bool, as_json: bool) -> None:
+@operation(model)
+def fetch(output: Output, name: str, dry_run: bool) -> None:
     """Fetch a local model from the hub. Nothing else does: no other command, no host, no recall.
 
     What comes is checked against the sha256 that perdure knows. One that is cut off goes on where it was.
 
     Example: perdure model fetch bge-small-en-v1.5 --dry-run
     """
-    wanted, settings, output = known_model(name), Settings.load(), Output(as_json)
+    wanted, settings = known_model(name), Settings.load()
     cache = part("models.download")
     path, forbidden = _path(wanted), cache.may_fetch(settings.model_offline)
     files = {file: {"bytes": size, "sha256": sha256} for file, (size, sha256) in wanted.pins.items()}
     if path is None and not dry_run:
-        with progress("fetching", _size(wanted), quiet=as_json) as advance:
+        with progress("fetching", _size(wanted), quiet=output.as_json) as advance:
             cache.fetch(wanted, settings.model_hub, offline=settings.model_offline, advance=advance)
         path = find_weights(wanted)
     source = _source(wanted)
@@ -128,25 +124,18 @@ def fetch(name: str, dry_run: bool, as_json: bool) -> None:
         output.line(f"that is forbidden: {forbidden}")
 
 
-@model.command()
-@click.argument("name")
-@dry_run_option
-@home_option
-@json_option
-@click.pass_context
-def use(context: click.Context, /, name: str, **given: Any) -> None:
+@operation(model)
+def use(folder: Path, output: Output, name: str, dry_run: bool) -> None:
     """Switch to a local model: short for `switch --embedder onnx --model NAME`.
 
     Example: perdure model use bge-small-en-v1.5
     """
-    context.invoke(switch, embedder="onnx", model_name=name, **given)
+    _switch(folder, output, "onnx", name, dry_run)
 
 
-@model.command()
+@operation(model)
 @click.option("--embedder", help="Name of the embedder; left out: as the settings say.")
 @click.option("--model", "model_name", help="Model of that embedder: a name or a folder.")
-@dry_run_option
-@on_folder
 def switch(folder: Path, output: Output, embedder: str | None, model_name: str | None, dry_run: bool) -> None:
     """Give every memory a vector of another model, then let that model answer.
 
@@ -155,6 +144,40 @@ def switch(folder: Path, output: Output, embedder: str | None, model_name: str |
 
     Example: perdure model switch --embedder sentence-transformers --model /models/e5-small
     """
+    _switch(folder, output, embedder, model_name, dry_run)
+
+
+@operation(model)
+def rollback(folder: Path, output: Output, dry_run: bool) -> None:
+    """Stop a switch that is under way, or else let the former model answer again.
+
+    Memories that came since go by words until the worker has given them vectors of that model.
+
+    Example: perdure model rollback
+    """
+    with existing_store(folder) as store, store.database.write(keep=not dry_run) as connection:
+        space = spaces.rollback(connection, store.clock.now())
+        vectors, facts = spaces.progress(connection, space.id)
+    output.json({"model": space.name, "facts": facts, "vectors": vectors, "dry_run": dry_run})
+    answers = "would answer" if dry_run else "answers"
+    output.line(f"{space.name} {answers}; vectors for {vectors} of {counted(facts, 'memory')}")
+
+
+@operation(model)
+def prune(folder: Path, output: Output, dry_run: bool) -> None:
+    """Delete the vectors of models that the store has left. There is no way back to them then.
+
+    Example: perdure model prune --dry-run
+    """
+    with existing_store(folder) as store:
+        gone = prune_spaces(store, dry_run=dry_run)
+    pruned = [{"id": item.space.id, "model": item.space.name, "vectors": item.vectors} for item in gone]
+    output.json({"dry_run": dry_run, "pruned": pruned})
+    output.table(("model", "vectors"), [(item.space.name, item.vectors) for item in gone])
+    output.line("nothing was deleted" if dry_run or not gone else "deleted")
+
+
+def _switch(folder: Path, output: Output, embedder: str | None, model_name: str | None, dry_run: bool) -> None:
     began = time.monotonic()
     given = {"embedder": embedder, "embedder_model": model_name}
     settings = Settings.load({name: value for name, value in given.items() if value is not None})
@@ -186,40 +209,6 @@ def switch(folder: Path, output: Output, embedder: str | None, model_name: str |
         if compared:
             output.line(shadow.told(compared))
         output.line("Hosts follow at their next recall. Set the same model in their settings. Back: model rollback")
-
-
-@model.command()
-@dry_run_option
-@on_folder
-def rollback(folder: Path, output: Output, dry_run: bool) -> None:
-    """Stop a switch that is under way, or else let the former model answer again.
-
-    Memories that came since go by words until the worker has given them vectors of that model.
-
-    Example: perdure model rollback
-    """
-    with existing_store(folder) as store, store.database.write(keep=not dry_run) as connection:
-        space = spaces.rollback(connection, store.clock.now())
-        vectors, facts = spaces.progress(connection, space.id)
-    output.json({"model": space.name, "facts": facts, "vectors": vectors, "dry_run": dry_run})
-    answers = "would answer" if dry_run else "answers"
-    output.line(f"{space.name} {answers}; vectors for {vectors} of {counted(facts, 'memory')}")
-
-
-@model.command()
-@dry_run_option
-@on_folder
-def prune(folder: Path, output: Output, dry_run: bool) -> None:
-    """Delete the vectors of models that the store has left. There is no way back to them then.
-
-    Example: perdure model prune --dry-run
-    """
-    with existing_store(folder) as store:
-        gone = prune_spaces(store, dry_run=dry_run)
-    pruned = [{"id": item.space.id, "model": item.space.name, "vectors": item.vectors} for item in gone]
-    output.json({"dry_run": dry_run, "pruned": pruned})
-    output.table(("model", "vectors"), [(item.space.name, item.vectors) for item in gone])
-    output.line("nothing was deleted" if dry_run or not gone else "deleted")
 
 
 def _described(model: OnnxModel, space: VectorSpace | None) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from perdure.cli.output import Output, notice
+from perdure.cli.output import notice
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.scope import EVERYONE, OWNERS, SHARED, Audience, Scope
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from perdure.store.store import Absent, Store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Run = Callable[..., int | None]
-"""What a command does; it returns its exit code, or nothing."""
 
 MAX_LIMIT = 10_000
 HERE = "here"
@@ -37,11 +34,7 @@ user_option = click.option("--user", help="Another user than the owner of this m
 project_option = click.option("--project", metavar="NAME", help="Of this repository only; here: the current folder's.")
 
 
-def scope_option(command: Command) -> Command:
-    """Add `--scope` and `--project`."""
-    return click.option("--scope", help="Of this scope only.")(project_option(command))
-
-
+scope_option = click.option("--scope", help="Of this scope only.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 
@@ -73,57 +66,6 @@ def store_options(command: Command) -> Command:
     return home_option(agent_option(user_option(json_option(command))))
 
 
-def on_memory(*, model: bool = False, reads: bool = False) -> Callable[[Run], Run]:
-    """Give a command `store_options`, and call it with the open store and its output as first arguments.
-
-    With `model` it waits for the embedding model; one that only reads or changes facts is quicker without. With
-    `reads`, as with --dry-run, no store is made and nothing is captured; what a person should know beforehand is told
-    on stderr.
-    """
-
-    def decorate(function: Run) -> Run:
-        @store_options
-        @functools.wraps(function)
-        def run(home: Path | None, agent: str | None, user: str | None, as_json: bool, **arguments: Any) -> int | None:
-            # Options alone, as of the commands that go without a store, need nothing of it.
-            from perdure.api.memory import Memory
-
-            project = _project(home, arguments.pop("project", None))
-            if project and "scope" in arguments:
-                arguments["scope"] = project
-            _check(arguments.get("scope"), agent, user)
-            # A command is over before a file could change under it.
-            settings: dict[str, Any] = {"timers": False, "watch": False} | ({} if model else {"embedder": "none"})
-            named = agent is not None or user is not None
-            scopes = (project,) if project else _shared(arguments) if named else ()
-            caller: dict[str, Any] = {"agent": agent, "user": user, "scopes": scopes, "whole": True}
-            guest = reads or bool(arguments.get("dry_run"))
-            with Memory.open(home, guest=guest, **caller, **settings) as memory:
-                if guest:
-                    notice(memory.admin.notices())
-                if model:
-                    memory.ready()
-                return function(memory, Output(as_json), **arguments)
-
-        return run
-
-    return decorate
-
-
-def on_folder(function: Run) -> Run:
-    """Give a command `--home` and `--json`, and call it with the data folder and its output as first arguments."""
-
-    @home_option
-    @json_option
-    @functools.wraps(function)
-    def run(home: Path | None, as_json: bool, **arguments: Any) -> int | None:
-        from perdure.engine.paths import data_folder
-
-        return function(data_folder(home), Output(as_json), **arguments)
-
-    return run
-
-
 @contextmanager
 def existing_store(folder: Path, absent: Absent = "refuse") -> Iterator[Store]:
     """Lend the store of a data folder; one that cannot be written is opened to be read, and a person is told."""
@@ -134,7 +76,7 @@ def existing_store(folder: Path, absent: Absent = "refuse") -> Iterator[Store]:
         yield store
 
 
-def _project(home: Path | None, name: str | None) -> str | None:
+def project_named(home: Path | None, name: str | None) -> str | None:
     """Return the scope of the repository that is named: as it is shown, by its folder's name, or "here"."""
     from perdure.engine.paths import data_folder
     from perdure.engine.repository import DIGITS, project_of
@@ -157,13 +99,13 @@ def _project(home: Path | None, name: str | None) -> str | None:
     return f"project:{known[0]}"
 
 
-def _shared(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+def shared_scopes(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the scope that a command is about, if anyone may name it: it is read, too, then."""
     scope = arguments.get("scope")
     return (scope,) if scope and Scope.parse(scope).kind in SHARED else ()
 
 
-def _check(scope: str | None, agent: str | None, user: str | None) -> None:
+def check_scope(scope: str | None, agent: str | None, user: str | None) -> None:
     """See that a scope may be read: one that may not would look as if it were empty."""
     if scope is None:
         return

@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from perdure.cli.main import COMMANDS
-from perdure.cli.options import dry_run_option, existing_store, on_folder, yes_option
+from perdure.cli.operation import operation
+from perdure.cli.options import existing_store
 from perdure.cli.output import FOUND_NOTHING, OK, Output, confirm, minute, steps
 from perdure.engine.file_memory import files_options
 from perdure.engine.file_purge import cleaner, scrub_folder
@@ -35,14 +36,11 @@ from perdure.text.pluralize import counted
 AUTHOR = Author(Channel.CLI, "cli")
 
 
-@click.command()
+@operation()
 @click.argument("ids", nargs=-1)
 @click.option("--query", help="Also every memory that holds this text.")
 @click.option("--tenant", is_flag=True, help="All memories of the tenant, of everybody, on the server.")
 @click.option("--status", "only_status", is_flag=True, help="Finish and show earlier purges.")
-@dry_run_option
-@yes_option
-@on_folder
 def purge(
     folder: Path, output: Output, ids: tuple[str, ...], query: str | None, tenant: bool, only_status: bool,
     dry_run: bool, yes: bool,
@@ -74,9 +72,7 @@ def purge(
         return _show(output, [item for item in _finish(store, output) if item.id == made.id])
 
 
-@click.command()
-@dry_run_option
-@on_folder
+@operation()
 def scrub(folder: Path, output: Output, dry_run: bool) -> int:
     """Take the secrets out of what is stored; this cannot be undone. Exit code 1: old bytes are still there.
 
@@ -90,11 +86,8 @@ def scrub(folder: Path, output: Output, dry_run: bool) -> int:
     return int(done.state == PENDING)
 
 
-@click.command()
+@operation()
 @click.option("--purge-data", is_flag=True, help="Also remove every memory, backup and secret in the data folder.")
-@dry_run_option
-@yes_option
-@on_folder
 def uninstall(folder: Path, output: Output, purge_data: bool, dry_run: bool, yes: bool) -> None:
     """Forget which host perdure was installed into and, if asked to, remove the data folder. Memories stay otherwise.
 

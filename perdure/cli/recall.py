@@ -14,7 +14,8 @@ from perdure.api.evaluate import Evaluation, compare
 from perdure.api.explain import INJECTED, Considered, Why, silence
 from perdure.api.memory import Memory
 from perdure.api.tool_arguments import Recall
-from perdure.cli.options import arguments_option, on_memory, project_option
+from perdure.cli.operation import operation
+from perdure.cli.options import arguments_option, project_option
 from perdure.cli.output import SHORT_ID, Output, steps
 from perdure.errors import InputError
 from perdure.recall.receipt import Receipt
@@ -26,14 +27,12 @@ _file, _size = click.Path(path_type=Path), click.IntRange(1, 1000)
 HEADER = ("id", "verdict", "score", "likely", "cosine", "words", "legs", "factors", "because", "text")
 
 
-@click.command()
-@click.argument("query")
+@operation(model=True, reads=True)
 @click.option("--explain", is_flag=True, help="Also what did not come up, with scores, and how each leg did.")
 @click.option("--why-not", "fact_id", metavar="ID", help="Say why this memory does not come up.")
 @arguments_option("as_of tag", Recall)
 @click.option("--expand", is_flag=True, help="Also ask in other words of the language model, if one is set.")
 @project_option
-@on_memory(model=True, reads=True)
 def recall(
     memory: Memory, output: Output, query: str, explain: bool, fact_id: str | None, as_of: str | None, **asked: Any
 ) -> None:
@@ -65,10 +64,8 @@ def recall(
         _explain(output, explained, everything=True)
 
 
-@click.command()
-@click.argument("turn", required=False)
+@operation(reads=True)
 @click.option("--all", "everything", is_flag=True, help=f"All that did not come up, not the best {SHOWN} only.")
-@on_memory(reads=True)
 def why(memory: Memory, output: Output, turn: str | None, everything: bool) -> None:
     """Show what came up in a turn and why, then what did not; without TURN in the last one.
 
@@ -85,10 +82,9 @@ def why(memory: Memory, output: Output, turn: str | None, everything: bool) -> N
     _explain(output, explained, everything)
 
 
-@click.command(name="why-not")
+@operation(name="why-not", reads=True)
 @click.argument("fact_id", metavar="FACT")
 @click.argument("turn", required=False)
-@on_memory(reads=True)
 def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> None:
     """Say why a memory did not come up in a turn; without TURN in the last one.
 
@@ -99,11 +95,10 @@ def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> N
     output.line(sentence)
 
 
-@click.command(name="eval")
+@operation(name="eval", model=True, reads=True)
 @click.option("--size", type=_size, default=50, show_default=True, help="Ask about so many memories at the most.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of memories.")
 @click.option("--compare", "earlier", type=_file, help="A file with an earlier --json output to compare with.")
-@on_memory(model=True, reads=True)
 def eval_(memory: Memory, output: Output, size: int, seed: int, earlier: Path | None) -> int:
     """Measure recall with questions made from your own memories. Nothing is kept, changed or sent.
 

@@ -13,7 +13,8 @@ from perdure.api.inbox import InboxTurn
 from perdure.api.memory import Memory
 from perdure.api.related_change import Beside, beside
 from perdure.cli.facts import scopes_of
-from perdure.cli.options import dry_run_option, limit_option, on_memory, store_options, yes_option
+from perdure.cli.operation import operation
+from perdure.cli.options import limit_option, store_options
 from perdure.cli.output import (
     FOUND_NOTHING,
     NOT_ASKED,
@@ -33,9 +34,6 @@ from perdure.store.fact import Fact
 from perdure.text.pluralize import counted
 
 LIMIT = 100
-
-_fact_ids = click.argument("fact_ids", metavar="ID...", nargs=-1, required=True)
-_proposal_id = click.argument("proposal_id", metavar="ID")
 
 
 @click.group(invoke_without_command=True)
@@ -63,10 +61,8 @@ def review(context: click.Context, /, replaced: bool, since: str | None, **given
         raise click.UsageError(f"--replaced lists; it does not go with the command {context.invoked_subcommand}")
 
 
-@review.command("list")
-@limit_option(LIMIT)
-@on_memory(reads=True)
-def list_waiting(memory: Memory, output: Output, limit: int) -> None:
+@operation(review, "list", reads=True)
+def list_waiting(memory: Memory, output: Output, limit: int = LIMIT) -> None:
     """List what waits for review, newest first, beside the memory that it is about, if there is one.
 
     What an agent asks for stands beside the memory that it asks to replace or to forget: approve does so, reject leaves
@@ -80,10 +76,7 @@ def list_waiting(memory: Memory, output: Output, limit: int) -> None:
     _print(output, waiting, {fact.id: about for fact in waiting if (about := beside(memory, fact)) is not None})
 
 
-@review.command()
-@_fact_ids
-@dry_run_option
-@on_memory()
+@operation(review)
 def approve(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> None:
     """Let memories be recalled from now on, or do what an agent asks for; `perdure undo` takes it back.
 
@@ -92,10 +85,7 @@ def approve(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: 
     _print(output, memory.admin.approve(*fact_ids, dry_run=dry_run))
 
 
-@review.command()
-@_fact_ids
-@dry_run_option
-@on_memory()
+@operation(review)
 def reject(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> None:
     """Keep memories from being recalled unasked; `perdure undo` takes it back.
 
@@ -104,10 +94,7 @@ def reject(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: b
     _print(output, memory.admin.reject(*fact_ids, dry_run=dry_run))
 
 
-@review.command("take-back")
-@_fact_ids
-@dry_run_option
-@on_memory()
+@operation(review, "take-back")
 def take_back(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> None:
     """Let memories that were replaced or withdrawn count again; what took their place stays.
 
@@ -118,7 +105,7 @@ def take_back(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run
     _print(output, memory.admin.take_back(*fact_ids, dry_run=dry_run))
 
 
-@on_memory(reads=True)
+@operation(reads=True)
 def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> None:
     """List what was replaced or withdrawn."""
     found = memory.admin.replaced(since, limit)
@@ -132,12 +119,9 @@ def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> 
         output.line("Nothing was replaced or withdrawn.")
 
 
-@click.command()
+@operation(reads=True)
 @click.option("--fix", is_flag=True, help="Ask of each whether to forget it; `perdure undo` takes it back.")
-@dry_run_option
-@yes_option
-@on_memory(reads=True)
-def audit(memory: Memory, output: Output, fix: bool, yes: bool, dry_run: bool) -> int:
+def audit(memory: Memory, output: Output, fix: bool, dry_run: bool, yes: bool) -> int:
     """Find duplicates, echoes of what perdure itself had shown, and what by its own words is over.
 
     Exit code 1: some were not forgotten; 2: with --fix and without --yes, nobody is there to be asked.
@@ -187,10 +171,8 @@ def proposals() -> None:
     """
 
 
-@proposals.command("list")
+@operation(proposals, "list", reads=True)
 @click.option("--all", "everything", is_flag=True, help="Also what was answered, or ran out of time.")
-@dry_run_option
-@on_memory(reads=True)
 def list_proposals(memory: Memory, output: Output, everything: bool, dry_run: bool) -> None:
     """Look for new proposals, and show all that wait. Nothing is written into a file.
 
@@ -201,10 +183,7 @@ def list_proposals(memory: Memory, output: Output, everything: bool, dry_run: bo
     _print_proposals(output, [*waiting, *(new if dry_run else ())])
 
 
-@proposals.command()
-@_proposal_id
-@dry_run_option
-@on_memory()
+@operation(proposals)
 def accept(memory: Memory, output: Output, proposal_id: str, dry_run: bool) -> int:
     """Write a proposal into MEMORY.md, in perdure's own section of it; eight digits of its id are enough.
 
@@ -218,9 +197,7 @@ def accept(memory: Memory, output: Output, proposal_id: str, dry_run: bool) -> i
     return OK if found else FOUND_NOTHING
 
 
-@proposals.command()
-@_proposal_id
-@on_memory()
+@operation(proposals)
 def refuse(memory: Memory, output: Output, proposal_id: str) -> None:
     """Refuse a proposal: it is not made again.
 
@@ -241,8 +218,7 @@ def inbox(context: click.Context, /, **given: Any) -> None:
         context.invoke(list_turns, **given)
 
 
-@inbox.command("list")
-@on_memory(reads=True)
+@operation(inbox, "list", reads=True)
 def list_turns(memory: Memory, output: Output) -> None:
     """Show them, oldest first.
 
@@ -254,10 +230,7 @@ def list_turns(memory: Memory, output: Output) -> None:
         output.line("Nothing waits.")
 
 
-@inbox.command("drop")
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@dry_run_option
-@on_memory()
+@operation(inbox, "drop")
 def drop_turns(memory: Memory, output: Output, ids: tuple[str, ...], dry_run: bool) -> None:
     """Remove turns that failed or were damaged; this cannot be undone. What waits stays.
 

@@ -7,19 +7,17 @@ from collections.abc import Sequence
 import click
 
 from perdure.api.memory import Memory
-from perdure.cli.options import dry_run_option, limit_option, on_memory, yes_option
+from perdure.cli.operation import operation
 from perdure.cli.output import SHORT_ID, Output, minute, steps, tell
 from perdure.consolidation.checkpoints import Checkpoint
 from perdure.hooks.types import Channel
 from perdure.text.pluralize import counted
 
 
-@click.command()
+@operation(model=True)
 @click.option(
     "--cosine", type=click.FloatRange(0.5, 1.0), help="From here on two memories may say the same; without it 0.92."
 )
-@dry_run_option
-@on_memory(model=True)
 def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: bool) -> None:
     """Merge memories that say the same; `perdure undo` brings all of them back.
 
@@ -38,11 +36,9 @@ def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: b
         output.line(f"Take it back with: perdure undo --batch {done.batch}")
 
 
-@click.command()
+@operation(model=True)
 @click.option("--days", type=float, help="So many days back; without it 14.")
 @click.option("--observations", type=int, help="So many memories make a pattern; without it 2.")
-@dry_run_option
-@on_memory(model=True)
 def reflect(memory: Memory, output: Output, days: float | None, observations: int | None, dry_run: bool) -> None:
     """Find what the memories of the last days have in common, and keep it with its evidence.
 
@@ -55,9 +51,7 @@ def reflect(memory: Memory, output: Output, days: float | None, observations: in
     output.line(f"{counted(done.examined, 'memory')} looked at, {counted(len(done.patterns), 'pattern')}")
 
 
-@click.command()
-@dry_run_option
-@on_memory(model=True)
+@operation(model=True)
 def distill(memory: Memory, output: Output, dry_run: bool) -> None:
     """Capture recorded conversations that were not captured while they went on. Stopped, it goes on from there.
 
@@ -72,9 +66,7 @@ def distill(memory: Memory, output: Output, dry_run: bool) -> None:
     output.line(f"{counted(done.sessions, 'conversation')}, {new}")
 
 
-@click.command()
-@dry_run_option
-@on_memory()
+@operation()
 def classify(memory: Memory, output: Output, dry_run: bool) -> None:
     """Give memories of the category "other" a better one.
 
@@ -89,10 +81,7 @@ def classify(memory: Memory, output: Output, dry_run: bool) -> None:
     output.line(f"{counted(len(done), 'memory')} {'would get' if dry_run else 'got'} a category.")
 
 
-@click.command()
-@dry_run_option
-@yes_option
-@on_memory()
+@operation()
 def prune(memory: Memory, output: Output, dry_run: bool, yes: bool) -> int:
     """Let memories expire whose time is over, and remove what expired long ago.
 
@@ -125,11 +114,9 @@ def checkpoint() -> None:
     """
 
 
-@checkpoint.command()
-@click.argument("intent")
+@operation(checkpoint)
 @click.option("--state", default="", help="Where things stand.")
 @click.option("--expected", default="", help="What should come of it.")
-@on_memory()
 def save(memory: Memory, output: Output, intent: str, state: str, expected: str) -> None:
     """Keep a checkpoint.
 
@@ -138,8 +125,7 @@ def save(memory: Memory, output: Output, intent: str, state: str, expected: str)
     _show(output, [memory.upkeep.checkpoint(intent, state, expected, channel=Channel.CLI)])
 
 
-@checkpoint.command()
-@on_memory(reads=True)
+@operation(checkpoint, reads=True)
 def restore(memory: Memory, output: Output) -> None:
     """Show the newest checkpoint.
 
@@ -148,10 +134,8 @@ def restore(memory: Memory, output: Output) -> None:
     _show(output, [memory.upkeep.restore()])
 
 
-@checkpoint.command("list")
-@limit_option()
-@on_memory(reads=True)
-def list_checkpoints(memory: Memory, output: Output, limit: int) -> None:
+@operation(checkpoint, "list", reads=True)
+def list_checkpoints(memory: Memory, output: Output, limit: int = 20) -> None:
     """List the checkpoints of the last four hours, newest first.
 
     Example: perdure checkpoint list

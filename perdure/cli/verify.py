@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from perdure.cli.options import dry_run_option, home_option, json_option, on_folder
+from perdure.cli.operation import operation
+from perdure.cli.options import home_option
 from perdure.cli.output import Output, complain, notice, progress, steps
 from perdure.engine.opening import open_store
 from perdure.errors import PerdureError
@@ -25,11 +26,9 @@ from perdure.store.rollback_guard import Truth, judge
 SOUND, FINDINGS, NOT_LOOKED = 0, 1, 2
 
 
-@click.command()
+@operation()
 @click.option("--fix", "repair", is_flag=True, help="Repair what can be repaired.")
 @click.option("--anchor", metavar="FILE", type=click.Path(path_type=Path), help="Also compare with kept anchors.")
-@dry_run_option
-@on_folder
 def verify(folder: Path, output: Output, repair: bool, anchor: Path | None, dry_run: bool) -> int:
     """Check every fact, word, vector and file. Exit code: 0 sound, 1 findings are left, 2 could not look.
 
@@ -57,8 +56,7 @@ def verify(folder: Path, output: Output, repair: bool, anchor: Path | None, dry_
     return _show(output, folder, found, left)
 
 
-@click.command()
-@on_folder
+@operation()
 def anchor(folder: Path, output: Output) -> None:
     """Print where the store is, as a line to keep elsewhere; `perdure verify` can compare it with the store later.
 
@@ -88,22 +86,20 @@ def _values(finding: Finding) -> dict[str, Any]:
     return asdict(finding) | {"fixable": finding.fixable}
 
 
-@click.command()
+@operation()
 @click.option(
     "--foreign",
     type=click.Path(path_type=Path),
     help="Look through what could be imported from here instead: secrets, injections, stale, double and contradicting.",
 )
 @home_option
-@json_option
-def doctor(foreign: Path | None, home: Path | None, as_json: bool) -> int:
+def doctor(output: Output, foreign: Path | None, home: Path | None) -> int:
     """Find out what is wrong, and say what to do about each. Exit code: 0 all is well, 1 something is wrong.
 
     Example: perdure doctor --foreign ~/notes
     """
-    output = Output(as_json)
     if foreign is not None:
-        with progress("looking", None, quiet=as_json) as advance:
+        with progress("looking", None, quiet=output.as_json) as advance:
             audit = part("importers.audit").audit_source(foreign, time.time(), advance=advance)
         return _show_foreign(audit, output)
     # All of the interface, which verify must do without: it is for stores of which something is damaged.

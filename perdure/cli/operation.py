@@ -1,0 +1,144 @@
+"""A command, declared once: by a function, its parameters and its docstring.
+
+    @operation(reads=True)
+    @click.option("--session", help="Of this conversation alone.")
+    def undo(memory: Memory, output: Output, fact_id: str | None, session: str | None, dry_run: bool) -> None:
+        "Take back the last change."
+
+What the function asks for says what it works on, and which options come with that: a `memory` is the open store of
+whom --home, --agent and --user name, a `folder` the data folder of --home, an `output` prints as --json says. Each
+other parameter is an option or an argument that is declared above the function, else an option that is in `COMMON`
+by its name, else an argument: one that may be None can be left out.
+
+The function returns its exit code, or nothing. Its errors are told by `perdure.cli.main`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from perdure.cli.options import (
+    agent_option,
+    check_scope,
+    dry_run_option,
+    home_option,
+    json_option,
+    limit_option,
+    project_named,
+    project_option,
+    scope_option,
+    shared_scopes,
+    user_option,
+    yes_option,
+)
+from perdure.cli.output import Output, notice
+
+if TYPE_CHECKING:
+    from perdure.api.memory import Memory
+
+Run = Callable[..., int | None]
+COMMON = {"dry_run": [dry_run_option], "yes": [yes_option], "scope": [scope_option, project_option]}
+"""The options of a parameter of this name; beside these `limit`, with the parameter's default."""
+_CALLED = {"fact_id": "ID", "fact_ids": "ID", "ids": "ID", "proposal_id": "ID"}
+"""What arguments are called in the help, where that is not their own name."""
+WAYS = ("memory", "folder", "output")
+"""What a function may ask to be lent."""
+
+
+def operation(
+    group: click.Group | None = None, name: str | None = None, *, model: bool = False, reads: bool = False, **given: Any
+) -> Callable[[Run], click.Command]:
+    """Make a command of a function, of a group or by itself.
+
+    With `model` it waits for the embedding model; one that only reads or changes facts is quicker without. With
+    `reads`, as with --dry-run, no store is made and nothing is captured; what a person should know beforehand is told
+    on stderr. What else is `given` is click's.
+    """
+
+    def decorate(function: Run) -> click.Command:
+        asked = inspect.signature(function, eval_str=True).parameters
+        command = click.command(name, **given)(_working(function, set(asked), model=model, reads=reads))
+        known = {*WAYS, *(each.name for each in command.params)}
+        more = [each for each in asked.values() if each.name not in known and each.kind is not each.VAR_KEYWORD]
+        for add in [option for each in more for option in _parameter(each)] + _ways(set(asked)):
+            add(command)
+        if group is not None:
+            group.add_command(command)
+        return command
+
+    return decorate
+
+
+def _working(function: Run, asked: set[str], *, model: bool, reads: bool) -> Run:
+    """Return the function as click calls it, with options for what it works on."""
+
+    @functools.wraps(function)
+    def run(home: Path | None = None, as_json: bool = False, **arguments: Any) -> int | None:
+        if "output" in asked:
+            arguments["output"] = Output(as_json)
+        if "folder" in asked:
+            from perdure.engine.paths import data_folder
+
+            arguments["folder"] = data_folder(home)
+        if "memory" not in asked:
+            return function(**arguments)
+        with _opened(home, arguments, model=model, guest=reads or bool(arguments.get("dry_run"))) as memory:
+            if model:
+                memory.ready()
+            return function(memory=memory, **arguments)
+
+    return run
+
+
+def _opened(home: Path | None, arguments: dict[str, Any], *, model: bool, guest: bool) -> Memory:
+    """Open the store for whom the options name."""
+    # Options alone, as of the commands that go without a store, need nothing of it.
+    from perdure.api.memory import Memory
+
+    agent, user = arguments.pop("agent"), arguments.pop("user")
+    project = project_named(home, arguments.pop("project", None))
+    if project and "scope" in arguments:
+        arguments["scope"] = project
+    check_scope(arguments.get("scope"), agent, user)
+    # A command is over before a file could change under it.
+    settings: dict[str, Any] = {"timers": False, "watch": False} | ({} if model else {"embedder": "none"})
+    named = agent is not None or user is not None
+    scopes = (project,) if project else shared_scopes(arguments) if named else ()
+    memory = Memory.open(home, guest=guest, agent=agent, user=user, scopes=scopes, whole=True, **settings)
+    if guest:
+        notice(memory.admin.notices())
+    return memory
+
+
+def _parameter(asked: inspect.Parameter) -> list[Callable[[Any], Any]]:
+    """Return the options of a common name, or else an argument."""
+    if asked.name == "limit":
+        return [limit_option(asked.default)]
+    if asked.name in COMMON:
+        return COMMON[asked.name]
+    of = get_args(asked.annotation) or (asked.annotation,)
+    several, left_out = ... in of, NoneType in of
+    called = _CALLED.get(asked.name, asked.name.upper()) + "..." * several
+    return [
+        click.argument(
+            asked.name,
+            type=click.Path(path_type=Path) if of[0] is Path else of[0],
+            nargs=-1 if several else 1,
+            required=not left_out,
+            metavar=f"[{called}]" if left_out else called,
+        )
+    ]
+
+
+def _ways(asked: set[str]) -> list[Callable[[Any], Any]]:
+    """Return the options that come with what a function works on."""
+    home = [home_option] if asked & {"memory", "folder"} else []
+    whose = [agent_option, user_option] if "memory" in asked else []
+    return [*home, *whose, *([json_option] if "output" in asked else [])]
