@@ -73,12 +73,8 @@ def list_backups(folder: Path, output: Output) -> None:
     Example: perdure backup list
     """
     files = backups.backups(folder)
-    output.json({"backups": files})
-    if files:
-        rows = [(file.path.name, file.kind, minute_utc(file.at), file.size) for file in files]
-        output.table(("file", "kind", "written", "bytes"), rows)
-    else:
-        output.line("there are no backups yet")
+    rows = [(file.path.name, file.kind, minute_utc(file.at), file.size) for file in files]
+    output.both({"backups": files}, ("file", "kind", "written", "bytes"), rows, none="there are no backups yet")
 
 
 @operation()
@@ -172,10 +168,9 @@ def recover(folder: Path, output: Output, apply_: bool, accept: bool) -> int:
 
 def _show_recovery(output: Output, found: Recovery, *, accept: bool) -> None:
     output.line(f"{found.said}." if found.said else "facts.db is the one that the folder remembers.")
-    if found.brought:
-        header = ("from", "written", "holds", "brings back", "of them for review", "stay purged", "")
-        rows = [(s.source, minute_utc(s.at), s.holds, s.brings, s.waits, s.purged, s.problem) for s in found.brought]
-        output.table(header, rows)
+    header = ("from", "written", "holds", "brings back", "of them for review", "stay purged", "")
+    rows = [(s.source, minute_utc(s.at), s.holds, s.brings, s.waits, s.purged, s.problem) for s in found.brought]
+    output.table(header, rows, none="")
     if found.turns:
         output.line(f"In the inbox: {counted(found.turns, 'turn')}, captured at the next start of a host.")
     if found.conversations:

@@ -247,12 +247,9 @@ def _chosen(output: Output, found: list[Fact]) -> Fact | None:
 
 
 def _print_aliases(output: Output, facts: Sequence[Fact]) -> None:
-    output.json({"aliases": facts})
-    if facts:
-        rows = [(fact.id[:SHORT_ID], fact.entity, fact.value, fact.text) for fact in facts]
-        output.table(("id", "name", "also", "said as"), rows)
-    else:
-        output.line("No other names are known. Add one: perdure alias add NAME OTHER")
+    rows = [(fact.id[:SHORT_ID], fact.entity, fact.value, fact.text) for fact in facts]
+    none = "No other names are known. Add one: perdure alias add NAME OTHER"
+    output.both({"aliases": facts}, ("id", "name", "also", "said as"), rows, none=none)
 
 
 def _now(memory: Memory, fact_id: str) -> tuple[str, str]:

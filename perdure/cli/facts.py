@@ -48,18 +48,15 @@ def search(
     """
     chosen = Filter(category, entity, Scope.parse(scope) if scope else None)
     hits = memory.admin.search(query, chosen, as_of=as_of, **asked)
-    output.json({"results": hits})
-    if not hits:
-        output.line("There is nothing.")
-        return FOUND_NOTHING
     places = scopes_of([hit.fact for hit in hits])
     rows = [
         (hit.fact.id[:SHORT_ID], f"{hit.score:.2f}", hit.leg, day(hit.fact.effective_date), hit.fact.category,
          hit.marks, *places.get(hit.fact.id, ()), hit.fact.text)
         for hit in hits
     ]  # fmt: skip
-    output.table(("id", "score", "by", "day", "category", "marks", *places.get("", ()), "text"), rows)
-    return OK
+    header = ("id", "score", "by", "day", "category", "marks", *places.get("", ()), "text")
+    output.both({"results": hits}, header, rows, none="There is nothing.")
+    return OK if hits else FOUND_NOTHING
 
 
 @operation(reads=True)
@@ -181,15 +178,12 @@ def graph(memory: Memory, output: Output, fact_id: str, depth: int, as_of: str |
 def print_facts(output: Output, facts: Sequence[Fact], **more: Any) -> None:
     """Print memories, one a line; `more` is what the JSON object holds beside them."""
     output.json({"facts": facts}, **more)
-    if not facts:
-        output.line("No memory fits.")
-        return
     places = scopes_of(facts)
     rows = [
         (fact.id[:SHORT_ID], day(fact.effective_date), fact.category, *places.get(fact.id, ()), fact.text)
         for fact in facts
     ]
-    output.table(("id", "day", "category", *places.get("", ()), "text"), rows)
+    output.table(("id", "day", "category", *places.get("", ()), "text"), rows, none="No memory fits.")
 
 
 def scopes_of(facts: Sequence[Fact]) -> Mapping[str, tuple[str, ...]]:
@@ -221,20 +215,17 @@ def _names(text: str, entity: str) -> bool:
 
 def _print_page(output: Output, page: Page, elsewhere: int, fading: bool) -> None:
     now = time.time()
-    if page.facts:
-        more: dict[str, list[str]] = {}
-        if fading:
-            more["kept"] = [ending(each.fact, now).told for each in page.facts]
-        if places := scopes_of([each.fact for each in page.facts]):
-            more["scope"] = [places[each.fact.id][0] for each in page.facts]
-        rows = [
-            (each.fact.id[:SHORT_ID], day(each.fact.effective_date), each.hidden or each.state,
-             *(cells[number] for cells in more.values()), each.fact.category, each.fact.text)
-            for number, each in enumerate(page.facts)
-        ]  # fmt: skip
-        output.table(("id", "day", "state", *more, "category", "text"), rows)
-    else:
-        output.line("No memory fits.")
+    more: dict[str, list[str]] = {}
+    if fading:
+        more["kept"] = [ending(each.fact, now).told for each in page.facts]
+    if places := scopes_of([each.fact for each in page.facts]):
+        more["scope"] = [places[each.fact.id][0] for each in page.facts]
+    rows = [
+        (each.fact.id[:SHORT_ID], day(each.fact.effective_date), each.hidden or each.state,
+         *(cells[number] for cells in more.values()), each.fact.category, each.fact.text)
+        for number, each in enumerate(page.facts)
+    ]  # fmt: skip
+    output.table(("id", "day", "state", *more, "category", "text"), rows, none="No memory fits.")
     counts = ", ".join(f"{count} {state}" for state, count in page.states.items())
     if counts:
         tell(f"{len(page.facts)} of {page.total} are shown; in all {counts}.")

@@ -75,8 +75,7 @@ def status(memory: Memory, output: Output, deep: bool) -> None:
     output.table(("kind", "folder", "scope"), found.roots)
     differing = (("added", found.added), ("changed", found.changed), ("removed", found.removed))
     rows = [(what, path) for what, paths in differing for path in paths]
-    if rows:
-        output.table(("not indexed yet", "file"), rows)
+    output.table(("not indexed yet", "file"), rows, none="")
     _skipped(output, found.skipped)
 
 
@@ -95,10 +94,7 @@ def search(
     answer = memory.files.search(query, max_results=limit, min_score=min_score, sources=sources)
     output.json(answer.to_dict())
     rows = [(f"{each.score:.2f}", each.citation or each.path, _cut(each.snippet)) for each in answer.results]
-    if rows:
-        output.table(("score", "where", "text"), rows)
-    elif not answer.disabled:
-        output.line("nothing found")
+    output.table(("score", "where", "text"), rows, none="" if answer.disabled else "nothing found")
     if answer.backend != HYBRID:
         output.line(f"search: {answer.backend}; {answer.reason}")
     if answer.dirty:
@@ -199,8 +195,7 @@ def transcript(memory: Memory, output: Output, file: Path, session: str | None) 
 
 
 def _skipped(output: Output, skipped: Mapping[str, str]) -> None:
-    if skipped:
-        output.table(("skipped", "why"), skipped.items())
+    output.table(("skipped", "why"), skipped.items(), none="")
 
 
 def _message(turn: Turn) -> dict[str, Any]:

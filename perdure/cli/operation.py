@@ -44,16 +44,26 @@ if TYPE_CHECKING:
     from perdure.api.memory import Memory
 
 Run = Callable[..., int | None]
-COMMON = {"dry_run": [dry_run_option], "yes": [yes_option], "scope": [scope_option, project_option]}
+COMMON = {
+    "dry_run": [dry_run_option],
+    "yes": [yes_option],
+    "scope": [scope_option, project_option],
+    "home": [home_option],
+    "agent": [agent_option],
+    "user": [user_option],
+}
 """The options of a parameter of this name; beside these `limit`, with the parameter's default."""
-_CALLED = {"fact_id": "ID", "fact_ids": "ID", "ids": "ID", "proposal_id": "ID"}
-"""What arguments are called in the help, where that is not their own name."""
 WAYS = ("memory", "folder", "output")
 """What a function may ask to be lent."""
 
 
 def operation(
-    group: click.Group | None = None, name: str | None = None, *, model: bool = False, reads: bool = False, **given: Any
+    group: click.Command | None = None,
+    name: str | None = None,
+    *,
+    model: bool = False,
+    reads: bool = False,
+    **given: Any,
 ) -> Callable[[Run], click.Command]:
     """Make a command of a function, of a group or by itself.
 
@@ -64,12 +74,12 @@ def operation(
 
     def decorate(function: Run) -> click.Command:
         asked = inspect.signature(function, eval_str=True).parameters
-        command = click.command(name, **given)(_working(function, set(asked), model=model, reads=reads))
+        command: click.Command = click.command(name, **given)(_working(function, set(asked), model=model, reads=reads))
         known = {*WAYS, *(each.name for each in command.params)}
         more = [each for each in asked.values() if each.name not in known and each.kind is not each.VAR_KEYWORD]
         for add in [option for each in more for option in _parameter(each)] + _ways(set(asked)):
             add(command)
-        if group is not None:
+        if isinstance(group, click.Group):
             group.add_command(command)
         return command
 
@@ -81,15 +91,18 @@ def _working(function: Run, asked: set[str], *, model: bool, reads: bool) -> Run
 
     @functools.wraps(function)
     def run(home: Path | None = None, as_json: bool = False, **arguments: Any) -> int | None:
-        if "output" in asked:
-            arguments["output"] = Output(as_json)
+        lent = {"output": Output(as_json), "home": home}
+        arguments |= {name: value for name, value in lent.items() if name in asked}
         if "folder" in asked:
             from perdure.engine.paths import data_folder
 
             arguments["folder"] = data_folder(home)
         if "memory" not in asked:
             return function(**arguments)
-        with _opened(home, arguments, model=model, guest=reads or bool(arguments.get("dry_run"))) as memory:
+        guest = reads or bool(arguments.get("dry_run"))
+        with _opened(home, arguments, model=model, guest=guest) as memory:
+            if guest:
+                notice(memory.admin.notices())
             if model:
                 memory.ready()
             return function(memory=memory, **arguments)
@@ -111,10 +124,7 @@ def _opened(home: Path | None, arguments: dict[str, Any], *, model: bool, guest:
     settings: dict[str, Any] = {"timers": False, "watch": False} | ({} if model else {"embedder": "none"})
     named = agent is not None or user is not None
     scopes = (project,) if project else shared_scopes(arguments) if named else ()
-    memory = Memory.open(home, guest=guest, agent=agent, user=user, scopes=scopes, whole=True, **settings)
-    if guest:
-        notice(memory.admin.notices())
-    return memory
+    return Memory.open(home, guest=guest, agent=agent, user=user, scopes=scopes, whole=True, **settings)
 
 
 def _parameter(asked: inspect.Parameter) -> list[Callable[[Any], Any]]:
@@ -125,7 +135,8 @@ def _parameter(asked: inspect.Parameter) -> list[Callable[[Any], Any]]:
         return COMMON[asked.name]
     of = get_args(asked.annotation) or (asked.annotation,)
     several, left_out = ... in of, NoneType in of
-    called = _CALLED.get(asked.name, asked.name.upper()) + "..." * several
+    called = "ID" if asked.name.rpartition("_")[2] in ("id", "ids") else asked.name.upper()
+    called += "..." * several
     return [
         click.argument(
             asked.name,

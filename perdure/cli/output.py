@@ -51,10 +51,12 @@ class Output:
             written = json.dumps(value, ensure_ascii=ascii_alone, indent=2, default=_values)
             sys.stdout.write(visible_json(written) + "\n")
 
-    def both(self, value: object, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    def both(
+        self, value: object, header: Sequence[str], rows: Iterable[Sequence[Any]], *, none: str | None = None
+    ) -> None:
         """Print the value with --json, else the table."""
         self.json(value)
-        self.table(header, rows)
+        self.table(header, rows, none=none)
 
     def title(self, text: str) -> None:
         """Print what the output is about."""
@@ -88,12 +90,20 @@ class Output:
             return
         console().print(text, style=style, highlight=False, markup=False)
 
-    def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]], *, whole: bool = False) -> None:
+    def table(
+        self, header: Sequence[str], rows: Iterable[Sequence[Any]], *, whole: bool = False, none: str | None = None
+    ) -> None:
         """Print a table: aligned on a terminal; in a pipe a line for each row, with tabs between its cells.
 
         A header with empty names only is left out; `whole` wraps a memory's text on a terminal instead of cutting it.
+        Instead of a table without rows `none` is printed, if it is told; an empty one is nothing.
         """
         if self.as_json:
+            return
+        rows = list(rows)
+        if not rows and none is not None:
+            if none:
+                self.line(none)
             return
         header, *lines = [[" ".join(visible(_said(cell)).split()) for cell in row] for row in (header, *rows)]
         if not sys.stdout.isatty():

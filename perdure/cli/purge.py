@@ -192,8 +192,7 @@ def _planned(store: Store, output: Output, chosen: list[Doomed]) -> int:
     texts: dict[str, str] = dict(rows)
     doomed = [asdict(item) | {"text": texts[item.id]} for item in chosen]
     output.json({"would_remove": doomed, "damaged_turns": damaged})
-    if chosen:
-        output.table(("id", "why", "text"), [tuple(each.values()) for each in doomed])
+    output.table(("id", "why", "text"), [tuple(each.values()) for each in doomed], none="")
     output.line(f"{counted(len(chosen), 'memory')} would be removed.")
     if damaged and chosen:
         output.line(f"So would {counted(damaged, 'damaged turn')}, in which nothing can be searched: perdure inbox")

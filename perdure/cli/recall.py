@@ -180,10 +180,7 @@ def _print_differences(
     if before.get("model") != after["model"]:
         output.line(f"Model: {before.get('model')} before, {after['model']} now.")
     rows = [(name, f"{old:.3g}", f"{new:.3g}", f"{new - old:+.3g}") for name, old, new in differences]
-    if rows:
-        output.table(("", "before", "now", ""), rows)
-    else:
-        output.line("All numbers are the same.")
+    output.table(("", "before", "now", ""), rows, none="All numbers are the same.")
 
 
 def _share(value: float | None) -> str:

@@ -18,7 +18,7 @@ import click
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from perdure.api.memory import Memory
-from perdure.cli.options import json_option
+from perdure.cli.operation import operation
 from perdure.cli.output import Output, progress
 from perdure.clock import ManualClock
 from perdure.errors import InputError
@@ -181,22 +181,19 @@ def _ratio(one: dict[str, float], other: dict[str, float]) -> float | None:
     return round(one["p50"] / other["p50"], 2) if one and other else None
 
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@operation()
 @click.option("--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True, help="Kind of file.")
 @click.option("--conversation", help="Which conversation of a LoCoMo file; without it the first.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Use this folder for the store and keep it.")
-@json_option
-def replay(file: Path, form: str, conversation: str | None, keep: Path | None, as_json: bool) -> None:
+def replay(output: Output, file: Path, form: str, conversation: str | None, keep: Path | None) -> None:
     """Play a transcript through the hooks, and show what was kept and how long it took.
 
     Example: perdure replay session.jsonl --keep ./memory
     """
     dialogues = read_transcript(file, form, conversation)
     total = sum(len(dialogue.exchanges) for dialogue in dialogues)
-    with folder(keep) as home, progress("replaying", total, quiet=as_json) as advance:
+    with folder(keep) as home, progress("replaying", total, quiet=output.as_json) as advance:
         figures = measure(dialogues, home, advance)
-    output = Output(as_json)
     output.json(figures)
     output.table(("text",), [(text,) for text in figures.pop("memories")])
     output.table(("", ""), [(name.replace("_", " "), value) for name, value in figures.items()])
@@ -342,17 +339,15 @@ def folder(keep: Path | None) -> Iterator[Path]:
         yield Path(temporary)
 
 
-@click.command()
+@operation()
 @click.option("--script", "script_file", type=click.Path(path_type=Path), help="Play this script (docs/demo.md).")
 @click.option("--keep", type=click.Path(path_type=Path), help="Use this folder for the store and keep it.")
-@json_option
-def demo(script_file: Path | None, keep: Path | None, as_json: bool) -> int:
+def demo(output: Output, script_file: Path | None, keep: Path | None) -> int:
     """Play a conversation of two sessions in which the agent remembers.
 
     Example: perdure demo
     """
     script = load_script(script_file)
-    output = Output(as_json)
     output.title(script.title)
     with folder(keep) as home:
         summary = play(script, home, _reporter(output), on_session=lambda name: output.rule(f"session: {name}"))

@@ -137,8 +137,7 @@ def audit(memory: Memory, output: Output, fix: bool, dry_run: bool, yes: bool) -
         # As one is asked of each text, the table would show them twice.
         rows, found = [], memory.admin.audit(fix=_wanted(found.suspects))
     output.json({"counts": found.counts(), **asdict(found)})
-    if rows:
-        output.table(("id", "kind", "evidence", "text"), rows)
+    output.table(("id", "kind", "evidence", "text"), rows, none="")
     output.line(f"{counted(found.facts, 'memory')} looked at, {len(found.suspects)} may go, {found.fixed} forgotten.")
     if found.batch:
         output.line(f"Take it back with: perdure undo --batch {found.batch}")
@@ -250,8 +249,7 @@ def _print(output: Output, facts: Sequence[Fact], others: Mapping[str, Beside] =
         for fact in facts
     ]  # fmt: skip
     output.json({"facts": [asdict(fact) | about.get(fact.id, {}) for fact in facts]})
-    if facts:
-        output.table(("id", "review", "from", "why", *places.get("", ()), "text"), rows)
+    output.table(("id", "review", "from", "why", *places.get("", ()), "text"), rows, none="")
 
 
 def _why(fact: Fact, about: Beside | None) -> str:
@@ -271,6 +269,5 @@ def _print_proposals(output: Output, found: Sequence[Proposal]) -> None:
 
 def _print_turns(output: Output, turns: Sequence[InboxTurn]) -> None:
     output.json({"turns": turns})
-    if turns:
-        output.table(("id", "when", "state", "text"), [(each.id, minute(each.at), each.state, each.text)
-                                                       for each in turns])  # fmt: skip
+    rows = [(each.id, minute(each.at), each.state, each.text) for each in turns]
+    output.table(("id", "when", "state", "text"), rows, none="")

@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from perdure.cli.operation import operation
-from perdure.cli.options import home_option
 from perdure.cli.output import Output, complain, notice, progress, steps
 from perdure.engine.opening import open_store
 from perdure.errors import PerdureError
@@ -74,10 +73,9 @@ def _show(output: Output, folder: Path, found: list[Finding], left: list[Finding
     output.json({"home": folder, "sound": not left, **told})
     if fixed:
         output.line(f"{len(fixed)} findings were repaired.")
-        output.table(("what", "where"), [(finding.what, finding.where) for finding in fixed])
-    if left:
-        rows = [(finding.what, finding.where, finding.fixable, finding.hint) for finding in left]
-        output.table(("what", "where", "--fix", "what to do"), rows)
+    output.table(("what", "where"), [(finding.what, finding.where) for finding in fixed], none="")
+    rows = [(finding.what, finding.where, finding.fixable, finding.hint) for finding in left]
+    output.table(("what", "where", "--fix", "what to do"), rows, none="")
     output.line(f"{len(left)} findings." if left else "Everything is as it was written.")
     return FINDINGS if left else SOUND
 
@@ -92,7 +90,6 @@ def _values(finding: Finding) -> dict[str, Any]:
     type=click.Path(path_type=Path),
     help="Look through what could be imported from here instead: secrets, injections, stale, double and contradicting.",
 )
-@home_option
 def doctor(output: Output, foreign: Path | None, home: Path | None) -> int:
     """Find out what is wrong, and say what to do about each. Exit code: 0 all is well, 1 something is wrong.
 
@@ -121,8 +118,7 @@ def doctor(output: Output, foreign: Path | None, home: Path | None) -> int:
 def _show_foreign(audit: Any, output: Output) -> int:
     output.json(audit.to_dict())
     rows = [(each.kind, each.where, each.text, each.evidence) for each in audit.findings]
-    if rows:
-        output.table(("what", "where", "text", "why"), rows)
+    output.table(("what", "where", "text", "why"), rows, none="")
     counts = [f"{count} {kind}" for kind, count in audit.to_dict()["counts"].items() if count]
     counts += [f"{audit.unreadable} unreadable"] if audit.unreadable else []
     output.line(f"{audit.texts} texts of {audit.kind} looked at: {', '.join(counts) or 'nothing is wrong'}.")

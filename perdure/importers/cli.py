@@ -11,11 +11,10 @@ from typing import Any
 import click
 
 from perdure.capture.describe import CategoryPatterns, compile_categories
-from perdure.cli.options import dry_run_option, home_option, json_option
+from perdure.cli.operation import operation
 from perdure.cli.output import Output, agree, day, is_asked, notice, progress
 from perdure.engine.engine import Engine
 from perdure.engine.opening import open_store
-from perdure.engine.paths import data_folder
 from perdure.engine.repository import project_of
 from perdure.engine.settings import Settings
 from perdure.errors import InputError
@@ -32,17 +31,11 @@ _PATIENCE = 60.0
 _QUESTION = "Are you the person in these conversations, and may what you said in them come up unasked?"
 
 
-@click.command("import")
-@click.argument("path", type=click.Path(path_type=Path))
+@operation(name="import")
 @click.option("--from", "kind", type=click.Choice(KINDS), help="What it is; without it told by what is in it.")
 @click.option("--trust", is_flag=True, help="Vouch for what is in it: it is recalled as if you had said it.")
 @click.option("--mine", is_flag=True, help="In conversations: what the person said is what you said.")
-@dry_run_option
-@home_option
-@json_option
-def import_(
-    path: Path, kind: str | None, trust: bool, mine: bool, dry_run: bool, home: Path | None, as_json: bool
-) -> int:
+def import_(folder: Path, output: Output, path: Path, kind: str | None, trust: bool, mine: bool, dry_run: bool) -> int:
     """Take in an export, Markdown pages, memories of another system, or conversations with other agents.
 
     What was edited in a page, or is new there, waits for `perdure review`; what is missing there is not forgotten. Of
@@ -52,7 +45,6 @@ def import_(
 
     Example: perdure import ~/Downloads/chatgpt-export.zip --dry-run
     """
-    output, folder = Output(as_json), data_folder(home)
     with closing(open_store(folder, absent="empty" if dry_run else "create")) as store:
         source = open_source(path, store.key, kind, trust=trust)
         if isinstance(source, Talks):
@@ -64,7 +56,7 @@ def import_(
                 raise InputError(
                     f"--mine is for conversations, and {path} holds memories; vouch for these with --trust"
                 )
-            with progress("importing", source.total, quiet=as_json) as advance:
+            with progress("importing", source.total, quiet=output.as_json) as advance:
                 report = bring_in(store, source, trust=trust, dry_run=dry_run, advance=advance)
             output.json(report)
             _show(report, output)

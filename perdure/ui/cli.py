@@ -6,18 +6,15 @@ from pathlib import Path
 
 import click
 
-from perdure.cli.options import agent_option, home_option, user_option
+from perdure.cli.operation import operation
 from perdure.cli.output import Output
 from perdure.extras import need
 
 
-@click.command()
+@operation()
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="Of this machine; 0: any.")
 @click.option("--no-browser", is_flag=True, help="Print the address, which works once, instead of opening it.")
-@home_option
-@agent_option
-@user_option
-def ui(home: Path | None, agent: str | None, user: str | None, port: int, no_browser: bool) -> int:
+def ui(port: int, no_browser: bool, home: Path | None, agent: str | None, user: str | None) -> None:
     """Show what is remembered in a page on this machine, until Ctrl-C. Nobody else can open it.
 
     Example: perdure ui
@@ -27,4 +24,3 @@ def ui(home: Path | None, agent: str | None, user: str | None, port: int, no_bro
     from perdure.ui.server import serve
 
     serve(home, agent=agent, user=user, port=port, browser=not no_browser, told=Output().line)
-    return 0

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from perdure.cli.options import dry_run_option, home_option, json_option
-from perdure.cli.output import OK, Output
+from perdure.cli.operation import operation
+from perdure.cli.output import Output
 from perdure.engine.paths import HOME_VARIABLE
 from perdure.errors import HostError, InputError
 from perdure.hosts.connect.connection import Connection, Edit
@@ -38,16 +38,13 @@ _plugin_option = click.option(
 )
 
 
-@click.command()
+@operation()
 @click.argument("host", required=False, type=_host)
 @_project_option
 @_plugin_option
-@dry_run_option
-@home_option
-@json_option
 def connect(
-    host: str | None, project: Path | None, plugin: Path | None, dry_run: bool, home: Path | None, as_json: bool
-) -> int:
+    output: Output, host: str | None, project: Path | None, plugin: Path | None, dry_run: bool, home: Path | None
+) -> None:
     """Give a host memory; without HOST show which agents are here, which are connected, and how they remember.
 
     Claude Code, Codex, Gemini CLI and Hermes remember by themselves from then on. Of Cursor and VS Code what you say
@@ -57,11 +54,11 @@ def connect(
 
     Example: perdure connect claude-code --dry-run
     """
-    output = Output(as_json)
     if host is None:
         if project or plugin or home:
             raise InputError(f"name what to connect: {' or '.join(_host.choices)}")
-        return _list(output)
+        _list(output)
+        return
     connection = _connection(host, project, plugin, home)
     edits = connection.plan_connect()
     _check(host, connection, project, plugin)
@@ -75,23 +72,19 @@ def connect(
             Hermes().run(switch)
     notes = [] if dry_run else list(_next_steps(host, plugin, project, changed=bool(edits)))
     _end(output, host, edits, notes, done=not dry_run)
-    return OK
 
 
-@click.command()
+@operation()
 @click.argument("host", type=_host)
 @_project_option
 @_plugin_option
-@dry_run_option
-@json_option
-def disconnect(host: str, project: Path | None, plugin: Path | None, dry_run: bool, as_json: bool) -> int:
+def disconnect(output: Output, host: str, project: Path | None, plugin: Path | None, dry_run: bool) -> None:
     """Take perdure out of a host's config. Memories stay where they are.
 
     A file that was not edited since becomes what it was, byte for byte; of another only our own keys go.
 
     Example: perdure disconnect codex
     """
-    output = Output(as_json)
     connection = _connection(host, project, plugin, None)
     edits = connection.plan_disconnect()
     notes = list(_afterwards(host))
@@ -108,7 +101,6 @@ def disconnect(host: str, project: Path | None, plugin: Path | None, dry_run: bo
         connection.disconnect()
         notes += [f"{host} is still connected: {place}" for found in survey(names=[host]) for place in found.places]
     _end(output, host, edits, [] if dry_run else notes, done=not dry_run)
-    return OK
 
 
 def _connection(name: str, project: Path | None, plugin: Path | None, home: Path | None) -> Connection:
@@ -185,14 +177,13 @@ def _end(output: Output, host: str, edits: Sequence[Edit], notes: Iterable[str],
         output.json({"host": host, "files": files, "notes": notes, "done": done})
 
 
-def _list(output: Output) -> int:
+def _list(output: Output) -> None:
     found = survey()
     hosts = [asdict(each) | {"connect": connect_command(each.name)} for each in found]
     output.both({"hosts": hosts}, ("host", "installed", "connected", "memory", "what is wrong"), map(_row, found))
     for each in found:
         if each.installed and not each.places:
             output.line(f"To connect {each.name}: {connect_command(each.name)}")
-    return OK
 
 
 def _row(found: Found) -> Sequence[str]:

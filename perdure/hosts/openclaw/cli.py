@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
-from perdure.cli.options import dry_run_option, home_option, json_option
+from perdure.cli.operation import operation
 from perdure.cli.output import Output
 from perdure.hosts.openclaw.install import Change, Installation, OpenClaw
 from perdure.secrets.redact import redact
 
-
-def _on_host(function: Callable[..., int]) -> Callable[..., int]:
-    """Give a command `--openclaw`, and call it with the installation and its output, which `--json` decides on."""
-
-    @click.option("--openclaw", type=click.Path(path_type=Path), help="OpenClaw's program, if it is not on the PATH.")
-    @wraps(function)
-    def run(openclaw: Path | None, as_json: bool, **arguments: Any) -> int:
-        return function(Installation(OpenClaw.find(openclaw)), Output(as_json), **arguments)
-
-    return run
+_program = click.option(
+    "--openclaw", "program", type=click.Path(path_type=Path), help="OpenClaw's program, if it is not on the PATH."
+)
 
 
 @click.group()
@@ -35,36 +26,32 @@ def openclaw() -> None:
     """
 
 
-@openclaw.command()
-@_on_host
-@dry_run_option
-@home_option
-@json_option
-def install(installation: Installation, output: Output, dry_run: bool, home: Path | None) -> int:
+@operation(openclaw)
+@_program
+def install(output: Output, program: Path | None, dry_run: bool, home: Path | None) -> None:
     """Make perdure the memory of OpenClaw. A running gateway takes it up when it is restarted.
 
     Its data folder is the one in OpenClaw's state, if --home names none.
 
     Example: perdure openclaw install --dry-run
     """
+    installation = Installation(OpenClaw.find(program))
     plan = installation.plan_install(home)
     _show(output, installation, plan.changes)
     if not dry_run:
         installation.install(home)
         output.line("Done. Restart the gateway: openclaw gateway restart")
     _json(output, installation, plan.changes, done=not dry_run)
-    return 0
 
 
-@openclaw.command()
-@_on_host
-@dry_run_option
-@json_option
-def uninstall(installation: Installation, output: Output, dry_run: bool) -> int:
+@operation(openclaw)
+@_program
+def uninstall(output: Output, program: Path | None, dry_run: bool) -> None:
     """Take perdure out of OpenClaw's config. Memories stay where they are.
 
     Example: perdure openclaw uninstall
     """
+    installation = Installation(OpenClaw.find(program))
     plan = installation.plan_uninstall()
     _show(output, installation, plan.changes)
     if plan.restored:
@@ -73,22 +60,20 @@ def uninstall(installation: Installation, output: Output, dry_run: bool) -> int:
         installation.uninstall()
         output.line("Done. Restart the gateway: openclaw gateway restart")
     _json(output, installation, plan.changes, done=not dry_run)
-    return 0
 
 
-@openclaw.command()
-@_on_host
-@json_option
-def status(installation: Installation, output: Output) -> int:
+@operation(openclaw)
+@_program
+def status(output: Output, program: Path | None) -> int:
     """Show whether OpenClaw is set up for perdure; exit code 1 if something is missing.
 
     Example: perdure openclaw status
     """
+    installation = Installation(OpenClaw.find(program))
     checks, host = installation.checks(), installation.host
     output.line(f"OpenClaw {host.version}, config {host.config}")
     output.table(("", ""), [(name, problem or "ok") for name, problem in checks.items()])
-    if output.as_json:
-        output.json({"version": host.version, "config": str(host.config), "problems": checks})
+    output.json({"version": host.version, "config": host.config, "problems": checks})
     return int(any(checks.values()))
 
 
@@ -104,9 +89,8 @@ def _show(output: Output, installation: Installation, changes: tuple[Change, ...
 
 
 def _json(output: Output, installation: Installation, changes: tuple[Change, ...], *, done: bool) -> None:
-    if output.as_json:
-        rows = [{"path": each.path, "before": each.before, "after": each.after} for each in changes]
-        output.json({"config": str(installation.host.config), "changes": rows, "done": done})
+    rows = [{"path": each.path, "before": each.before, "after": each.after} for each in changes]
+    output.json({"config": installation.host.config, "changes": rows, "done": done})
 
 
 def _value(value: Any) -> str:
