@@ -5,16 +5,18 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
 import click
 from click.testing import CliRunner
 
+from perdure.api.tools import TOOLS, Tool
 from perdure.cli.main import COMMANDS, cli
 from perdure.cli.replay import demo
 from perdure.engine.settings import Settings, Table, table_of
+from perdure.hosts.mcp.tools import TOOLS as CLIENTS
 from scripts.async_stub import stub
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -143,6 +145,21 @@ def summaries() -> str:
     return json.dumps(lines, ensure_ascii=False, indent=2) + "\n"
 
 
+def tools() -> str:
+    """Return the page of tools, with its tables as the tools are declared: those of hosts, then those of clients."""
+    tables = iter((TOOLS, CLIENTS))
+    page = (ROOT / "docs" / "tools.md").read_text("utf-8")
+    return re.sub(r"\| Tool \|.*?\n(?!\|)", lambda found: _tools(next(tables)), page, flags=re.S)
+
+
+def _tools(declared: Sequence[Tool]) -> str:
+    rows = [
+        f"| `{each.name}` | {', '.join(f'`{name}`' for name in each.parameters['properties'])} | {each.description} |"
+        for each in declared
+    ]
+    return "\n".join(["| Tool | Takes | What it does |", "| --- | --- | --- |", *rows]) + "\n"
+
+
 def readme() -> str:
     """Return the README, with its first screen as the demo prints it now."""
     return re.sub(
@@ -208,6 +225,7 @@ def _code(text: str, language: str = "text") -> str:
 PAGES: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "commands.md": reference,
     ROOT / "docs" / "settings.md": settings,
+    ROOT / "docs" / "tools.md": tools,
     ROOT / "perdure" / "cli" / "data" / "summaries.json": summaries,
     ROOT / "perdure" / "api" / "async_memory.pyi": stub,
     ROOT / "README.md": readme,

@@ -58,13 +58,13 @@ WAYS = ("memory", "folder", "output")
 
 
 def operation(
-    group: click.Command | None = None,
+    group: click.Group | None = None,
     name: str | None = None,
     *,
     model: bool = False,
     reads: bool = False,
     **given: Any,
-) -> Callable[[Run], click.Command]:
+) -> Callable[[Run], Any]:
     """Make a command of a function, of a group or by itself.
 
     With `model` it waits for the embedding model; one that only reads or changes facts is quicker without. With
@@ -74,12 +74,13 @@ def operation(
 
     def decorate(function: Run) -> click.Command:
         asked = inspect.signature(function, eval_str=True).parameters
-        command: click.Command = click.command(name, **given)(_working(function, set(asked), model=model, reads=reads))
+        make: Callable[[Run], click.Command] = click.command(name, **given)
+        command = make(_working(function, set(asked), model=model, reads=reads))
         known = {*WAYS, *(each.name for each in command.params)}
         more = [each for each in asked.values() if each.name not in known and each.kind is not each.VAR_KEYWORD]
         for add in [option for each in more for option in _parameter(each)] + _ways(set(asked)):
             add(command)
-        if isinstance(group, click.Group):
+        if group is not None:
             group.add_command(command)
         return command
 

@@ -20,7 +20,7 @@ from perdure.api.tools import call_tool
 from perdure.errors import NotFoundError, PerdureError
 from perdure.hooks.types import Consent, ToolResult, TurnContext
 from perdure.hosts.mcp.client import McpClient
-from perdure.hosts.mcp.tools import OFFERS, TOOLS, shown
+from perdure.hosts.mcp.tools import TOOLS, shown
 from perdure.recent import Recent
 from perdure.secrets.redact import redact
 from perdure.store.listing import Filter
@@ -72,7 +72,7 @@ class Desk:
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools to offer, as the protocol has them."""
-        return [offer.wire() for offer in OFFERS]
+        return [each.wire() for each in TOOLS]
 
     def call(self, name: str, values: Mapping[str, Any], *, consent: Consent = Consent.UNASKED) -> ToolResult:
         """Call a tool.

@@ -39,9 +39,9 @@ class RemoteDesk:
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools to offer, as the protocol has them."""
-        from perdure.hosts.mcp.tools import OFFERS
+        from perdure.hosts.mcp.tools import TOOLS
 
-        return [offer.wire() for offer in OFFERS]
+        return [each.wire() for each in TOOLS]
 
     def memory(self) -> None:
         """Have the store opened."""

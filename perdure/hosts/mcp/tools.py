@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -166,24 +166,29 @@ def _line(item: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Offer:
-    """A tool, and what clients are told of it."""
+class Offer(Tool):
+    """A tool, and what clients are told of it.
 
-    title: str  # for people
-    tool: Tool  # what it is called, takes and does
-    answers: Mapping[str, str]  # the names of its structured answer, with their JSON types
-    does: Literal["reads", "adds", "takes"]  # whether it only reads, adds something, or may take something away
+    Attributes:
+        title: for people.
+        does: whether it only reads, adds something, or may take something away.
+        answers: the names of its structured answer, with their JSON types.
+    """
+
+    title: str
+    does: Literal["reads", "adds", "takes"]
+    answers: Mapping[str, str]
 
     def wire(self) -> dict[str, Any]:
         """Return it as the protocol has it."""
         kinds = {name: {"type": kind} for name, kind in self.answers.items()}
         hint = {"readOnlyHint": True} if self.does == "reads" else {"destructiveHint": self.does == "takes"}
-        tool, gives = self.tool, {"type": "object", "properties": kinds}
-        said = {"name": tool.name, "title": self.title, "description": tool.description}
-        takes = _brief(tool.parameters)
+        said = {"name": self.name, "title": self.title, "description": self.description}
+        gives = {"type": "object", "properties": kinds}
+        takes = _brief(self.parameters)
         takes["properties"].pop("strength", None)
         for name, each in takes["properties"].items():
-            told = _SAID.get(f"{tool.name}.{name}") or _SAID.get(name)
+            told = _SAID.get(f"{self.name}.{name}") or _SAID.get(name)
             each |= {"description": told} if told else {}
         return said | {"inputSchema": takes, "outputSchema": gives, "annotations": hint}
 
@@ -195,43 +200,42 @@ def _brief(value: Any) -> Any:
     return value
 
 
-def _offer(
-    name: str, title: str, takes: type[Arguments], work: Callable[[ToolCaller, Any], Answer],
-    does: Literal["reads", "adds", "takes"], description: str, **answers: str,
-) -> Offer:  # fmt: skip
-    return Offer(title, Tool(f"memory_{name}", description, takes, work), answers, does)
-
-
-OFFERS: tuple[Offer, ...] = (
-    _offer("search", "Search memory", Search, search, "reads",
-           "Search what is remembered of earlier conversations: facts, preferences, decisions, dates.",
-           memories="array", results="array"),
-    _offer("list", "List memories", List, list_, "reads",
-           "List the newest memories, or what is known of one entity (a person, project or thing) and key.",
-           memories="array"),
-    _offer("get", "Read a memory or file", _by_id(Get), get, "reads",
-           "Read a memory by its id, or lines of MEMORY.md or memory/ by a path that memory_search shows.",
-           memories="array", path="string", text="string"),
-    _offer("store", "Remember", _by_id(tool_arguments.Store, quote=True), tool_work.store, "adds",
-           "Keep what will matter in later conversations: one idea in one sentence that can be understood alone.",
-           id="string", outcome="string"),
-    _offer("update", "Correct a memory", _by_id(tool_arguments.Update, quote=True), tool_work.update, "takes",
-           "Correct a memory. To replace what the user said, they are asked first, or it waits for their review.",
-           id="string", outcome="string"),
-    _offer("forget", "Forget a memory", _by_id(Forget, quote=True), forget, "takes",
-           "Leave a memory out of every answer. The user's word is needed as for memory_update.",
-           id="string", outcome="string"),
-    _offer("link", "Link two memories", tool_arguments.Link, tool_work.link, "adds",
-           "Say how one memory stands to another.", id="string"),
-    _offer("why", "Explain memory", _by_id(tool_arguments.Why), tool_work.why, "reads",
-           "Explain what came up last and why; with id, why that memory did or did not.",
-           id="string", shown="array"),
-    _offer("checkpoint", "Keep where things stand", tool_arguments.Checkpoint, tool_work.checkpoint, "adds",
-           "Before risky work, keep for some hours what you are about to do.", id="string"),
-    _offer("prune", "Remove what expired", tool_arguments.Prune, tool_work.prune, "takes",
-           "Remove what has expired, if the user asks for it.", expired="integer", removed="integer"),
-    _offer("reflect", "Look for patterns", tool_arguments.Reflect, tool_work.reflect, "adds",
-           "Look for patterns in the memories of the last days and keep them.",
-           examined="integer", patterns="integer"),
+_CHANGED = {"id": "string", "outcome": "string"}
+TOOLS: tuple[Offer, ...] = (
+    Offer("memory_search",
+          "Search what is remembered of earlier conversations: facts, preferences, decisions, dates.",
+          Search, search, "Search memory", "reads", {"memories": "array", "results": "array"}),
+    Offer("memory_list",
+          "List the newest memories, or what is known of one entity (a person, project or thing) and key.",
+          List, list_, "List memories", "reads", {"memories": "array"}),
+    Offer("memory_get",
+          "Read a memory by its id, or lines of MEMORY.md or memory/ by a path that memory_search shows.",
+          _by_id(Get), get, "Read a memory or file", "reads",
+          {"memories": "array", "path": "string", "text": "string"}),
+    Offer("memory_store",
+          "Keep what will matter in later conversations: one idea in one sentence that can be understood alone.",
+          _by_id(tool_arguments.Store, quote=True), tool_work.store, "Remember", "adds", _CHANGED),
+    Offer("memory_update",
+          "Correct a memory. To replace what the user said, they are asked first, or it waits for their review.",
+          _by_id(tool_arguments.Update, quote=True), tool_work.update, "Correct a memory", "takes", _CHANGED),
+    Offer("memory_forget",
+          "Leave a memory out of every answer. The user's word is needed as for memory_update.",
+          _by_id(Forget, quote=True), forget, "Forget a memory", "takes", _CHANGED),
+    Offer("memory_link",
+          "Say how one memory stands to another.",
+          tool_arguments.Link, tool_work.link, "Link two memories", "adds", {"id": "string"}),
+    Offer("memory_why",
+          "Explain what came up last and why; with id, why that memory did or did not.",
+          _by_id(tool_arguments.Why), tool_work.why, "Explain memory", "reads", {"id": "string", "shown": "array"}),
+    Offer("memory_checkpoint",
+          "Before risky work, keep for some hours what you are about to do.",
+          tool_arguments.Checkpoint, tool_work.checkpoint, "Keep where things stand", "adds", {"id": "string"}),
+    Offer("memory_prune",
+          "Remove what has expired, if the user asks for it.",
+          tool_arguments.Prune, tool_work.prune, "Remove what expired", "takes",
+          {"expired": "integer", "removed": "integer"}),
+    Offer("memory_reflect",
+          "Look for patterns in the memories of the last days and keep them.",
+          tool_arguments.Reflect, tool_work.reflect, "Look for patterns", "adds",
+          {"examined": "integer", "patterns": "integer"}),
 )  # fmt: skip
-TOOLS = tuple(offer.tool for offer in OFFERS)
