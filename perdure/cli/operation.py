@@ -26,15 +26,13 @@ import click
 
 from perdure.cli.options import (
     agent_option,
-    check_scope,
+    caller_of,
     dry_run_option,
     home_option,
     json_option,
     limit_option,
-    project_named,
     project_option,
     scope_option,
-    shared_scopes,
     user_option,
     yes_option,
 )
@@ -53,7 +51,7 @@ COMMON = {
     "user": [user_option],
 }
 """The options of a parameter of this name; beside these `limit`, with the parameter's default."""
-WAYS = ("memory", "folder", "output")
+_LENT = ("memory", "folder", "output")
 """What a function may ask to be lent."""
 
 
@@ -76,7 +74,7 @@ def operation(
         asked = inspect.signature(function, eval_str=True).parameters
         make: Callable[[Run], click.Command] = click.command(name, **given)
         command = make(_working(function, set(asked), model=model, reads=reads))
-        known = {*WAYS, *(each.name for each in command.params)}
+        known = {*_LENT, *(each.name for each in command.params)}
         more = [each for each in asked.values() if each.name not in known and each.kind is not each.VAR_KEYWORD]
         for add in [option for each in more for option in _parameter(each)] + _ways(set(asked)):
             add(command)
@@ -116,16 +114,9 @@ def _opened(home: Path | None, arguments: dict[str, Any], *, model: bool, guest:
     # Options alone, as of the commands that go without a store, need nothing of it.
     from perdure.api.memory import Memory
 
-    agent, user = arguments.pop("agent"), arguments.pop("user")
-    project = project_named(home, arguments.pop("project", None))
-    if project and "scope" in arguments:
-        arguments["scope"] = project
-    check_scope(arguments.get("scope"), agent, user)
     # A command is over before a file could change under it.
     settings: dict[str, Any] = {"timers": False, "watch": False} | ({} if model else {"embedder": "none"})
-    named = agent is not None or user is not None
-    scopes = (project,) if project else shared_scopes(arguments) if named else ()
-    return Memory.open(home, guest=guest, agent=agent, user=user, scopes=scopes, whole=True, **settings)
+    return Memory.open(home, guest=guest, **caller_of(home, arguments), **settings)
 
 
 def _parameter(asked: inspect.Parameter) -> list[Callable[[Any], Any]]:

@@ -76,7 +76,23 @@ def existing_store(folder: Path, absent: Absent = "refuse") -> Iterator[Store]:
         yield store
 
 
-def project_named(home: Path | None, name: str | None) -> str | None:
+def caller_of(home: Path | None, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Take from the options of a command who calls, and return it as `Memory.open` is told; --project is a scope.
+
+    Raises:
+        ScopeError: the command is about a scope that the caller may not read.
+    """
+    agent, user = arguments.pop("agent"), arguments.pop("user")
+    project = _project(home, arguments.pop("project", None))
+    if project and "scope" in arguments:
+        arguments["scope"] = project
+    _check(arguments.get("scope"), agent, user)
+    named = agent is not None or user is not None
+    scopes = (project,) if project else _shared(arguments) if named else ()
+    return {"agent": agent, "user": user, "scopes": scopes, "whole": True}
+
+
+def _project(home: Path | None, name: str | None) -> str | None:
     """Return the scope of the repository that is named: as it is shown, by its folder's name, or "here"."""
     from perdure.engine.paths import data_folder
     from perdure.engine.repository import DIGITS, project_of
@@ -99,13 +115,13 @@ def project_named(home: Path | None, name: str | None) -> str | None:
     return f"project:{known[0]}"
 
 
-def shared_scopes(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+def _shared(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the scope that a command is about, if anyone may name it: it is read, too, then."""
     scope = arguments.get("scope")
     return (scope,) if scope and Scope.parse(scope).kind in SHARED else ()
 
 
-def check_scope(scope: str | None, agent: str | None, user: str | None) -> None:
+def _check(scope: str | None, agent: str | None, user: str | None) -> None:
     """See that a scope may be read: one that may not would look as if it were empty."""
     if scope is None:
         return

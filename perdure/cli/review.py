@@ -54,7 +54,7 @@ def review(context: click.Context, /, replaced: bool, since: str | None, **given
         raise click.UsageError("--since needs --replaced")
     if context.invoked_subcommand is None:
         if replaced:
-            context.invoke(replaced_, since=since, **given)
+            context.invoke(_replaced, since=since, **given)
         else:
             context.invoke(list_waiting, **given)
     elif replaced:
@@ -106,7 +106,7 @@ def take_back(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run
 
 
 @operation(reads=True)
-def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> None:
+def _replaced(memory: Memory, output: Output, since: str | None, limit: int) -> None:
     """List what was replaced or withdrawn."""
     found = memory.admin.replaced(since, limit)
     rows = [
