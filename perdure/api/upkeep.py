@@ -12,7 +12,7 @@ from perdure.consolidation.consolidate import COSINE, Consolidated, consolidate
 from perdure.consolidation.distill import Distilled, distill
 from perdure.consolidation.proposals import Proposal, answer, proposals, propose
 from perdure.consolidation.reflect import DAYS, OBSERVATIONS, Reflected, Window, reflect
-from perdure.engine.file_purge import recordable
+from perdure.engine.file_memory import recordable
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
 from perdure.store.listing import Progress, no_progress

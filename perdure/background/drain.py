@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from perdure.background.keeper import Keeper, TurnGate
-from perdure.capture.pipeline import Capturer
 from perdure.errors import (
     PerdureError,
     StoreBusyError,
@@ -46,7 +45,7 @@ class Drain:
     """Moves inbox entries through capture, each exactly once."""
 
     store: Store
-    capturer: Capturer
+    capture: Callable[[Entry, Callable[[], None]], object]  # makes facts of an entry; `Capturer.process`
     keeper: Keeper  # captures on its thread
     gate: TurnGate
     restore: Callable[[Sequence[Entry]], None] = lambda entries: None  # writes what entries hold of conversations
@@ -164,7 +163,7 @@ class Drain:
 
     def _capture(self, entry: Entry) -> None:
         try:
-            self.capturer.process(entry, self.gate.pause)
+            self.capture(entry, self.gate.pause)
         except (*WAITS, StoreClosedError):
             raise
         except POISON as error:

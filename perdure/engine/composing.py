@@ -5,11 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from perdure.capture.decide import Levels
-from perdure.capture.describe import compile_tags
-from perdure.capture.writing import LanguageJudge, WritingOptions
 from perdure.embed.base import Embedder
 from perdure.engine.extensions import ExtensionManager, Register, hookimpl
 from perdure.engine.settings import Settings
@@ -25,6 +22,9 @@ from perdure.store.fact import Summaries
 from perdure.store.llm import TokenMeter
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
+
+if TYPE_CHECKING:
+    from perdure.capture.writing import LanguageJudge, WritingOptions
 
 REMOTE = ("openai", "gemini", "google", "voyage", "mistral", "ollama", "openai-compatible")
 """The names of `perdure.models.providers.PROVIDERS`, which are not loaded before they are needed."""
@@ -64,7 +64,22 @@ def recall_options(settings: Settings) -> RecallOptions:
 
 def writing_options(settings: Settings) -> WritingOptions:
     """Return how facts are compared and written by the settings."""
+    from perdure.capture.decide import Levels
+    from perdure.capture.describe import compile_tags
+    from perdure.capture.writing import WritingOptions
+
     return WritingOptions(Levels(**dict(settings.compare)), compile_tags(settings.tag_patterns), settings.auto_link)
+
+
+def check_patterns(settings: Settings) -> None:
+    """Refuse a pattern of the user's that is none, before anything is opened."""
+    if settings.capture_patterns or settings.categories or settings.tag_patterns:
+        from perdure.capture.describe import compile_categories, compile_tags
+        from perdure.capture.rules import pattern_rules
+
+        pattern_rules(settings.capture_patterns)
+        compile_categories(settings.categories)
+        compile_tags(settings.tag_patterns)
 
 
 def vector_index(store: Store, space: VectorSpace, settings: Settings, on_trouble: Callable[[], None]) -> Surveyor:
@@ -183,7 +198,11 @@ def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
 
 def judge_of(settings: Settings, store: Store, model: Model | None) -> LanguageJudge | None:
     """Return what asks the language model where the rules of capture are unsure; None without one."""
-    return LanguageJudge(store, model, writing_options(settings).levels) if model else None
+    if model is None:
+        return None
+    from perdure.capture.writing import LanguageJudge
+
+    return LanguageJudge(store, model, writing_options(settings).levels)
 
 
 def in_search(settings: Settings, wanted: bool | None) -> Expand:

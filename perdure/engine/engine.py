@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
 
 from perdure import telemetry
@@ -19,19 +19,11 @@ from perdure.background.drain import Drain
 from perdure.background.keeper import Keeper, TurnGate
 from perdure.background.scheduler import Job, Pause, Scheduler
 from perdure.background.worker_process import WorkerProcess
-from perdure.capture.decide import stale
-from perdure.capture.describe import compile_categories
-from perdure.capture.heads import learnt
 from perdure.capture.intake import as_sequence
-from perdure.capture.pipeline import Capturer, Quota
-from perdure.capture.rules import pattern_rules
-from perdure.capture.sentences import sentences
-from perdure.capture.statements import CaptureRule
-from perdure.capture.used import used_in
-from perdure.capture.writing import Writer
 from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
 from perdure.engine.composing import (
+    check_patterns,
     embedder_factory,
     judge_of,
     llm_factory,
@@ -42,7 +34,6 @@ from perdure.engine.composing import (
     writing_options,
 )
 from perdure.engine.file_memory import FileMemory, files_options
-from perdure.engine.file_purge import Scrubbed, cleaner, scrub_folder, scrub_if_due
 from perdure.engine.forget_orders import ForgetOrders
 from perdure.engine.jobs import DAY, HOUR, worker_jobs
 from perdure.engine.model import Model, Recipes
@@ -54,8 +45,6 @@ from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContex
 from perdure.index.feeding import Feeding, IndexFeed
 from perdure.index.missing import without_vector
 from perdure.index.vector_index import ScaledIndex, Surveyor, VectorIndex
-from perdure.maintenance.purge import Purge, certify, purge
-from perdure.maintenance.teardown import clear
 from perdure.native import at_exit
 from perdure.parts import part
 from perdure.recall.expand import Expander
@@ -65,13 +54,21 @@ from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passa
 from perdure.speech.orders import asked_for
 from perdure.store import notices, receipts, spaces
 from perdure.store.expiry import end_moments
-from perdure.store.fact import Summaries
+from perdure.store.fact import Fact, Summaries
 from perdure.store.lifecycle import note_recalled, used
 from perdure.store.scope import OWNERS, Audience, Scope
 from perdure.store.spaces import VectorSpace
 from perdure.store.transaction import Author
 from perdure.text.fence import fence
 from perdure.text.pluralize import counted
+
+if TYPE_CHECKING:
+    from perdure.capture.describe import CategoryPatterns
+    from perdure.capture.pipeline import Capturer
+    from perdure.capture.statements import CaptureRule
+    from perdure.capture.writing import Writer
+    from perdure.engine.file_purge import Scrubbed
+    from perdure.maintenance.purge import Purge
 
 WORKER = "perdure.engine.worker"
 LOOK = 0.05
@@ -92,7 +89,7 @@ class Engine:
         """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`."""
         self.settings = settings
         self.clock = clock or SystemClock()
-        self._patterns = pattern_rules(settings.capture_patterns)
+        check_patterns(settings)
         self.extensions = load_extensions(settings)
         load = embedder_factory(settings, self.extensions)
         reranker = reranker_of(settings, self.extensions)
@@ -108,16 +105,13 @@ class Engine:
             on_switch=self.start_worker, pause=self.gate.pause,
         )  # fmt: skip
         self.llm = make_llm(self.store)
-        self.writer = Writer(self._leg, writing_options(settings), judge_of(settings, self.store, self.llm))
         self.ledger = Ledger(self.store.key, earlier(self.store), visible(self.store))
-        quota = Quota(**settings.capture_limits.model_dump(include={"turn", "session", "day"}))
-        self.categories = compile_categories(settings.categories)
-        self.capturer = Capturer(
-            self.store, self.writer, lambda: self.rules, quota, self.ledger.traces, self.categories,
-            learnt if settings.capture_learnt else None, lambda *said: self.forget_orders.obeyed(*said),
-        )  # fmt: skip
         self.drain = Drain(
-            self.store, self.capturer, self.keeper, self.gate, lambda entries: self.files.restore(entries)
+            self.store,
+            lambda *given: self.capturer.process(*given),
+            self.keeper,
+            self.gate,
+            lambda entries: self.files.restore(entries),
         )
         self._worker = WorkerProcess(WORKER, self.store.folder, settings.model_dump(mode="json", exclude_defaults=True))
         self.feed = IndexFeed(
@@ -130,7 +124,7 @@ class Engine:
         )  # fmt: skip
         self._recaller = Recaller(
             self.store, recall_options(settings), self.model.leg, self.clock, reranker, self.files.source,
-            Expander(self.store, self.llm), stale, self.model.wait,
+            Expander(self.store, self.llm), _out_of_date, self.model.wait,
         )  # fmt: skip
         self._intake = TurnIntake(
             self.store.acknowledge, self.store.key, settings, self.clock, self.store.cursor, self.files.said
@@ -192,7 +186,7 @@ class Engine:
             return
         prompt, shown = self.ledger.take(session)
         if shown:
-            self.keeper.submit("use", lambda: self._use(used_in(reply, shown, prompt), context))
+            self.keeper.submit("use", lambda: self._use(reply, shown, prompt, context))
 
     def handed_out(self, fact_ids: Sequence[str]) -> None:
         """Count, in the background, that a tool has handed memories to an agent."""
@@ -257,6 +251,8 @@ class Engine:
         return fence(told, self.store.key, context.session_id) if kinds else ""
 
     def _tell_left_out(self, taken: Taken, home: str) -> None:
+        from perdure.capture.sentences import sentences
+
         notices.tell_left_out(self.store, taken.left_out)
         said = (message["text"] for message in (taken.entry or {}).get("messages", ()) if "role" not in message)
         if any("[redacted " in (asked or "") for text in said for asked in asked_for(sentences(text))):
@@ -264,6 +260,8 @@ class Engine:
 
     def purge(self, fact_ids: Sequence[str], author: Author) -> Purge:
         """Remove facts for good; certified if no other process has the store open, else pending."""
+        from perdure.maintenance.purge import certify, purge
+
         started = purge(self.store, fact_ids, author)
         # The worker counts as another process, and can be stopped at any moment. The inbox is emptied.
         self._worker.stop()
@@ -273,6 +271,8 @@ class Engine:
 
     def scrub(self, author: Author = Author(Channel.LIBRARY), *, dry_run: bool = False) -> Scrubbed:  # noqa: B008
         """Pass what is stored through the present redactor; see `scrub_folder`."""
+        from perdure.engine.file_purge import scrub_folder
+
         done = scrub_folder(self.store, files_options(self.settings), author, dry_run, self.gate.pause, self._worker)
         self._embed_missing()
         return done
@@ -314,16 +314,48 @@ class Engine:
         self._worker.stop(_left(deadline))
         self.store.close()
 
+    # What captures is imported behind the turn: a process that answers one question ends before.
+
     @cached_property
     def rules(self) -> tuple[CaptureRule, ...]:
-        """The capture rules of extensions."""
-        return *self._patterns, *(factory() for factory in self.extensions.capture_rules.values())
+        """The capture rules of the settings and of extensions."""
+        from perdure.capture.rules import pattern_rules
+
+        patterns = pattern_rules(self.settings.capture_patterns)
+        return *patterns, *(factory() for factory in self.extensions.capture_rules.values())
+
+    @cached_property
+    def categories(self) -> CategoryPatterns:
+        """The user's own categories."""
+        from perdure.capture.describe import compile_categories
+
+        return compile_categories(self.settings.categories)
+
+    @cached_property
+    def writer(self) -> Writer:
+        """What compares facts and writes them."""
+        from perdure.capture.writing import Writer
+
+        return Writer(self._leg, writing_options(self.settings), judge_of(self.settings, self.store, self.llm))
+
+    @cached_property
+    def capturer(self) -> Capturer:
+        """What makes facts of turns."""
+        from perdure.capture.heads import learnt
+        from perdure.capture.pipeline import Capturer, Quota
+
+        quota = Quota(**self.settings.capture_limits.model_dump(include={"turn", "session", "day"}))
+        return Capturer(
+            self.store, self.writer, lambda: self.rules, quota, self.ledger.traces, self.categories,
+            learnt if self.settings.capture_learnt else None, self.forget_orders.obeyed,
+        )  # fmt: skip
 
     def _keep_house(self) -> None:
         if not self._keeps_house:
             return
         self.recover()
-        self.keeper.submit("scrub", lambda: scrub_if_due(self.store, self.scrub))
+        self.keeper.submit("capture", lambda: self.capturer)
+        self.keeper.submit("scrub", self._scrub_if_due)
         self.keeper.submit("certify", self._certify)
         if telemetry.was_late():
             self.keeper.submit("telemetry", lambda: notices.tell_reporting(self.store))
@@ -366,11 +398,20 @@ class Engine:
         left = self.files.sync.fresh()
         return f"{counted(left, 'file')} left to read" if left else "up to date"
 
+    def _scrub_if_due(self) -> None:
+        from perdure.engine.file_purge import scrub_if_due
+
+        scrub_if_due(self.store, self.scrub)
+
     def _certify(self) -> None:
+        from perdure.maintenance.purge import certify
+
         certify(self.store, self._clean_files)
 
     @cached_property
     def _clean_files(self) -> Callable[[Sequence[str]], None]:
+        from perdure.engine.file_purge import cleaner
+
         return cleaner(self.store, files_options(self.settings))
 
     def _file(self, receipt: Receipt, home: Scope, recall: Recall | None, scopes: Sequence[str]) -> None:
@@ -385,7 +426,10 @@ class Engine:
         scope, _, name = session.partition("\0")
         self.store.database.jot(receipts.compacted, name, scope)
 
-    def _use(self, fact_ids: Sequence[str], context: TurnContext) -> None:
+    def _use(self, reply: str, shown: Sequence[tuple[str, str]], prompt: str, context: TurnContext) -> None:
+        from perdure.capture.used import used_in
+
+        fact_ids = used_in(reply, shown, prompt)
         if fact_ids and self.store.refusal is None:
             with self.store.write(Author(Channel.USER, context.host, context.session_id)) as tx:
                 used(tx, fact_ids)
@@ -410,6 +454,8 @@ class Engine:
         try:
             self.store.check_purged()
         except StorePurgedError:
+            from perdure.maintenance.teardown import clear
+
             clear(self.store.folder)
             return
         except StoreUnavailableError:
@@ -434,6 +480,12 @@ class Engine:
         space = self.store.space()
         if space is not None and without_vector(self.store, space.id, 1):
             self.start_worker()
+
+
+def _out_of_date(older: Fact, newer: Fact) -> str:
+    from perdure.capture.decide import stale
+
+    return stale(older, newer)
 
 
 def _left(deadline: float) -> float:

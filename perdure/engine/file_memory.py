@@ -15,7 +15,6 @@ from perdure.background.keeper import Keeper, TurnGate
 from perdure.capture.intake import Intake, as_sequence
 from perdure.clock import Clock
 from perdure.embed.base import Embedder
-from perdure.engine.file_purge import recordable
 from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import RECORD
 from perdure.errors import InputError, StoreError, StoreUnavailableError
@@ -29,7 +28,6 @@ from perdure.files.roots import Kind
 from perdure.files.search import Answer, Ask, Draft, FileSearch, citation
 from perdure.files.shared_log import log_of
 from perdure.hooks.types import Messages, TurnContext
-from perdure.maintenance.remote_purges import follow
 from perdure.ranking.calibration import Scale
 from perdure.recall import retrievers
 from perdure.recall.turn import Passage
@@ -37,8 +35,10 @@ from perdure.recent import Recent
 from perdure.store.forgotten import Forgotten
 from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import Audience, Scope
+from perdure.store.seals import is_purged
 from perdure.store.sql import run
 from perdure.store.store import Store
+from perdure.text.fence import strip_fenced
 from perdure.text.timestamps import day_of, zone_of
 
 if TYPE_CHECKING:
@@ -53,6 +53,27 @@ KNOWN = 1024
 TEXT = 400
 """Characters of a passage that are brought up; the agent reads the rest where it stands."""
 _log = logging.getLogger("perdure.plugin")
+
+
+def recordable(store: Store) -> Callable[[str, str], str]:
+    """Return what takes out of a text of a session what is not to be recorded: our own blocks, and what was purged."""
+
+    def strip(text: str, session: str) -> str:
+        text = strip_fenced(text, store.key, session)
+        with store.database.read() as connection:
+            if not run(connection, "SELECT 1 FROM tombstones LIMIT 1"):
+                return text
+            from perdure.capture.sentences import clauses, sentences
+
+            said = sentences(text)
+            kept = [
+                sentence
+                for sentence in said
+                if not any(is_purged(connection, store.key, part) for part in (sentence, *clauses(sentence)))
+            ]
+        return text if len(kept) == len(said) else " ".join(kept)
+
+    return strip
 
 
 class FileMemory:
@@ -136,6 +157,8 @@ class FileMemory:
     def follow(self) -> None:
         """Take over what other machines have recorded, and take out what they have purged."""
         self.pull()
+        from perdure.maintenance.remote_purges import follow
+
         follow(self._store, files_options(self._settings))
 
     def ended(self, session: str) -> None:

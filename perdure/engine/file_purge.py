@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from perdure.background.worker_process import WorkerProcess
-from perdure.capture.sentences import clauses, sentences
 from perdure.files import registry
 from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
@@ -19,11 +18,9 @@ from perdure.maintenance.remote_purges import drop_unused
 from perdure.maintenance.scrub import done, find, is_due, scrub
 from perdure.secrets.redact import redact
 from perdure.store.inbox_lines import redact_again as redact_damaged
-from perdure.store.seals import is_purged
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
-from perdure.text.fence import strip_fenced
 
 
 def cleaner(store: Store, options: FilesOptions) -> Callable[[Sequence[str]], None]:
@@ -53,25 +50,6 @@ def redact_again(store: Store, options: FilesOptions) -> int:
         if changed or _any(index, lambda connection: any(redact(text).kinds for (text,) in run(connection, sql))):
             _build_anew(index, store, log)
         return changed
-
-
-def recordable(store: Store) -> Callable[[str, str], str]:
-    """Return what takes out of a text of a session what is not to be recorded: our own blocks, and what was purged."""
-
-    def strip(text: str, session: str) -> str:
-        text = strip_fenced(text, store.key, session)
-        with store.database.read() as connection:
-            if not run(connection, "SELECT 1 FROM tombstones LIMIT 1"):
-                return text
-            said = sentences(text)
-            kept = [
-                sentence
-                for sentence in said
-                if not any(is_purged(connection, store.key, part) for part in (sentence, *clauses(sentence)))
-            ]
-        return text if len(kept) == len(said) else " ".join(kept)
-
-    return strip
 
 
 def _any(index: FileIndex, holds: Callable[[Connection], bool]) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from perdure.capture.forgetting import Meant, forget, meant, told
 from perdure.hooks.types import Channel
 from perdure.recent import Recent
 from perdure.speech.answers import chosen
@@ -22,6 +22,9 @@ from perdure.text.history import mark
 
 MAX_CHARS = 4_000
 """Characters of a prompt that may hold an order: who pastes more works on it."""
+if TYPE_CHECKING:
+    from perdure.capture.forgetting import Meant
+
 PATIENCE = 2.0
 """Seconds that a turn waits until what was said before it is remembered."""
 OPEN = 2
@@ -67,6 +70,8 @@ class ForgetOrders:
         orders = list(orders_to_forget(plain)) if chosen is None else []
         if chosen is None and not orders:
             return ""
+        from perdure.capture.forgetting import forget, meant, told
+
         self._settle(PATIENCE)
         name = self._name(conversation, plain)
         if (answered := self._answer(name)) is not None:
@@ -97,6 +102,8 @@ class ForgetOrders:
         if places is None:
             return None
         listed.turns = 0
+        from perdure.capture.forgetting import Meant
+
         return [Meant(listed.order.order, tuple(several[place] for place in places))] if places else None
 
     def _answer(self, name: str) -> str | None:

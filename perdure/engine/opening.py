@@ -8,7 +8,6 @@ from typing import Any
 
 from perdure.engine.settings import Settings
 from perdure.errors import StorePurgedError, StoreUnavailableError
-from perdure.maintenance.teardown import clear
 from perdure.store.folder import MACHINE
 from perdure.store.server_key import known_key
 from perdure.store.store import Absent, Server, Store, machine_prefix
@@ -37,6 +36,8 @@ def store_of(home: Path, settings: Settings, *, guest: bool = False, moved: bool
         return Store(home, server=server, zone=zone_of(settings.timezone), **given)
     except StorePurgedError:
         if server is not None and _serves(home, server):
+            from perdure.maintenance.teardown import clear
+
             clear(home)
         raise
 

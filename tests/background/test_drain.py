@@ -70,7 +70,7 @@ class Desk:
         self.gate = TurnGate()
         self.keeper = Keeper(self.gate, lambda: None)
         self.capturer = Capturer(self.store, Writer(lambda: None, WritingOptions()), lambda: (refuse,) if rule else ())
-        self.drain = Drain(self.store, self.capturer, self.keeper, self.gate)
+        self.drain = Drain(self.store, self.capturer.process, self.keeper, self.gate)
 
     def close(self) -> None:
         self.keeper.close(0.5)
