@@ -6,8 +6,12 @@ in one message uses few.
 
 from __future__ import annotations
 
+import _sre
 import re
+from array import array
 from typing import Any, AnyStr, cast
+
+from perdure.kept import begun, kept
 
 _USES = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
 
@@ -25,8 +29,34 @@ class Lazy:
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
-        compiled = re.compile(self.pattern, self._flags)
+        compiled = _compiled(self.pattern, int(self._flags))
         # From now on a use finds the compiled pattern's own method, at no cost.
         for use in _USES:
             setattr(self, use, getattr(compiled, use))
         return getattr(compiled, name)
+
+
+def _compiled(pattern: str | bytes, flags: int) -> Any:
+    """Return a compiled pattern, where codes are kept by the one that `re` has made of it."""
+    if not begun():
+        return re.compile(pattern, flags)
+    try:
+        flags_, code, groups, names, numbers = kept((pattern, flags), lambda: _code(pattern, flags))
+        return _sre.compile(pattern, flags_, array("I", code).tolist(), groups, names, numbers)
+    except (AttributeError, TypeError, ValueError, OverflowError, RuntimeError):
+        # Another Python may go another way inside.
+        return re.compile(pattern, flags)
+
+
+def _code(pattern: str | bytes, flags: int) -> tuple[int, bytes, int, dict[str, int], tuple[str | None, ...]]:
+    # What `re.compile` does, up to its last step.
+    parts: Any = re
+    parsed = parts._parser.parse(pattern, flags)
+    code = parts._compiler._code(parsed, flags)
+    groups: int = parsed.state.groups
+    names: dict[str, int] = dict(parsed.state.groupdict)
+    of = {number: name for name, number in names.items()}
+    return (
+        int(flags | parsed.state.flags), array("I", map(int, code)).tobytes(), groups - 1, names,
+        tuple(of.get(number) for number in range(groups)),
+    )  # fmt: skip

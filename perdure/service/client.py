@@ -238,7 +238,16 @@ def _alone(home: str, body: bytes, ends: float) -> bytes:
                 os.dup2(nothing, handle)
             # The hooks of other sessions wait for the same processor.
             os.nice(10)
+            import gc
+
+            from perdure import kept
+
+            # What lives for a second makes no garbage that would have to be collected.
+            gc.disable()
+            kept.begin()
             os.write(writing, _in_this_process(home, body))
+            os.close(writing)
+            kept.keep()
         except BaseException as error:  # noqa: BLE001 - nobody else is there to be told
             _log(f"{type(error).__name__} without a helper")
         finally:

@@ -167,14 +167,14 @@ def _hints(folded: str) -> frozenset[str]:
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
     listed = table("speech", "forget")
-    return re.compile(filled(listed["patterns"][name].replace("\n", ""), listed["parts"]))
+    return lazy(filled(listed["patterns"][name].replace("\n", ""), listed["parts"]))
 
 
 @cache
 def _words_for(meaning: str) -> tuple[re.Pattern[str], ...]:
     """Return patterns for what is called so, and, where that differs, for what is a case of it."""
     listed = table("speech", "forget")["meaning"][meaning]
-    return tuple(map(re.compile, [listed] if isinstance(listed, str) else listed))
+    return tuple(map(lazy, [listed] if isinstance(listed, str) else listed))
 
 
 @cache

@@ -434,7 +434,7 @@ class _Patterns:
     """The patterns of the data file, each compiled when it is first used."""
 
     def __getattr__(self, name: str) -> re.Pattern[str]:
-        pattern = re.compile("".join(table("speech", "others")[name]))
+        pattern = lazy("".join(table("speech", "others")[name]))
         setattr(self, name, pattern)
         return pattern
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, cast
 
+from perdure.kept import kept
 from perdure.regex import Lazy
 
 
@@ -20,7 +20,15 @@ def word_set(text: str) -> frozenset[str]:
 @cache
 def table(folder: str, name: str) -> dict[str, Any]:
     """Return the content of `perdure/<folder>/data/<name>.toml`, which is shared: nobody may change it."""
-    return tomllib.loads(files("perdure").joinpath(folder, "data", f"{name}.toml").read_text(encoding="utf-8"))
+    text = files("perdure").joinpath(folder, "data", f"{name}.toml").read_text(encoding="utf-8")
+    read: dict[str, Any] = kept(("toml", text), lambda: _parsed(text))
+    return read
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    import tomllib
+
+    return tomllib.loads(text)
 
 
 FUNCTION_CHARS = frozenset("".join(table("text", "words")["function_chars"]))

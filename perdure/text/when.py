@@ -328,13 +328,13 @@ def _recurring_rule(code: str) -> _Rule:
     before = f"(?P<last>{words['last']})|(?P<this>{words['this']})|(?P<next>{words['next']})|(?:{words['latest']})"
     behind = f"(?P<over>{words.get('over', _NEVER)})|(?P<coming>{words.get('coming', _NEVER)})"
     pattern = rf"\b(?:{before}) (?P<name>{_any(names)})\b(?: (?:{behind})\b)?"
-    return _Rule(_last_words(names), re.compile(pattern), _read_recurring)
+    return _Rule(_last_words(names), lazy(pattern), _read_recurring)
 
 
 def _counted_rule(around: Sequence[str], read: _Read) -> _Rule:
     before, behind = around
     pattern = rf"\b{before}(?P<count>[0-9]{{1,5}}|{_any(_COUNTS)}) (?P<unit>{_any(_UNITS)}){behind}\b"
-    return _Rule(_last_words([(before or behind).strip()]), re.compile(pattern), read)
+    return _Rule(_last_words([(before or behind).strip()]), lazy(pattern), read)
 
 
 _WORD = lazy(r"[a-z]+|[0-9]")
