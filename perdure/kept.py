@@ -19,6 +19,8 @@ from zlib import crc32
 MOST = 10_000
 """Values that are kept: more than there are, unless those of many former versions are among them."""
 _HEAD = 4
+_OF = f"{sys.version} {sys.byteorder}"
+"""What made it: another Python makes something else."""
 _held: dict[Any, Any] | None = None
 _made: dict[Any, Any] = {}
 
@@ -50,12 +52,15 @@ def keep() -> None:
         return
     with suppress(OSError, ValueError, NotImplementedError):
         held = _read()
-        body = marshal.dumps((sys.version, {**(held if len(held) < MOST else {}), **_made}))
+        body = marshal.dumps((_OF, {**(held if len(held) < MOST else {}), **_made}))
         path = _path()
         fresh = f"{path}.{os.getpid()}"
-        with open(fresh, "wb") as file:  # noqa: PTH123 - pathlib takes as long to import as much of this saves
-            file.write(crc32(body).to_bytes(_HEAD, "big") + body)
-        os.replace(fresh, path)  # noqa: PTH105 - as above
+        try:
+            with open(fresh, "wb") as file:  # noqa: PTH123 - pathlib takes as long to import as much of this saves
+                file.write(crc32(body).to_bytes(_HEAD, "big") + body)
+            os.replace(fresh, path)  # noqa: PTH105 - as above
+        except OSError:
+            os.unlink(fresh)  # noqa: PTH108 - as above
 
 
 def _read() -> dict[Any, Any]:
@@ -64,7 +69,7 @@ def _read() -> dict[Any, Any]:
         head, body = file.read(_HEAD), file.read()
         if crc32(body) == int.from_bytes(head, "big"):
             version, held = marshal.loads(body)  # noqa: S302 - as above
-            if version == sys.version:
+            if version == _OF:
                 found: dict[Any, Any] = held
                 return found
     return {}

@@ -6,13 +6,13 @@ in one message uses few.
 
 from __future__ import annotations
 
-import _sre
 import re
 from array import array
 from typing import Any, AnyStr, cast
 
 from perdure.kept import begun, kept
 
+_RE: Any = re
 _USES = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
 
 
@@ -42,7 +42,7 @@ def _compiled(pattern: str | bytes, flags: int) -> Any:
         return re.compile(pattern, flags)
     try:
         flags_, code, groups, names, numbers = kept((pattern, flags), lambda: _code(pattern, flags))
-        return _sre.compile(pattern, flags_, array("I", code).tolist(), groups, names, numbers)
+        return _RE._compiler._sre.compile(pattern, flags_, array("I", code).tolist(), groups, names, numbers)
     except (AttributeError, TypeError, ValueError, OverflowError, RuntimeError):
         # Another Python may go another way inside.
         return re.compile(pattern, flags)
@@ -50,9 +50,8 @@ def _compiled(pattern: str | bytes, flags: int) -> Any:
 
 def _code(pattern: str | bytes, flags: int) -> tuple[int, bytes, int, dict[str, int], tuple[str | None, ...]]:
     # What `re.compile` does, up to its last step.
-    parts: Any = re
-    parsed = parts._parser.parse(pattern, flags)
-    code = parts._compiler._code(parsed, flags)
+    parsed = _RE._parser.parse(pattern, flags)
+    code = _RE._compiler._code(parsed, flags)
     groups: int = parsed.state.groups
     names: dict[str, int] = dict(parsed.state.groupdict)
     of = {number: name for name, number in names.items()}

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 EVENT = """
 import json, re
@@ -31,7 +32,7 @@ kept.keep()
 """
 
 
-def event(folder: Path) -> tuple[list[object], list[Path]]:
+def event(folder: Path) -> tuple[list[Any], list[Path]]:
     """Run a process that uses and keeps; return what it printed, and the files that are kept in a folder."""
     given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
