@@ -53,19 +53,22 @@ class Legs:
         """Search for what a turn asks, and return what judges it; what the legs found stands in the turn."""
         most = OF_A_KIND if turn.query.kind else 0
         turn.shared = max(self._shared, most)
-        leg, source, vectors = turn.leg, self._source, None
+        leg, source, vectors = turn.leg, None if turn.narrowed else self._source, None
         if leg is not None and not leg.breaker.open(turn.began):
             limit = max(self._near, most) if leg.gate else turn.options.candidates
             vectors = self._vectors.start(lambda: _nearest(turn, leg, limit))
         retrievers: list[tuple[str, Find]] = [
             (LEXICAL, words), (LOOKUP, slots), (VECTOR, lambda turn: meaning(turn, vectors))
         ]  # fmt: skip
-        if source is not None and not turn.narrowed:
+        if source is not None:
             passages = self._passages.start(lambda: _passages(turn, source, embeds=vectors is not None))
-            retrievers.append((PASSAGES, lambda turn: said_elsewhere(turn, passages)))
         for name, find in retrievers:
             turn.take(name, find)
-        return judge_of(turn)
+        # Judged while passages are still looked for, which wait for the vector longer than facts do.
+        judge = judge_of(turn)
+        if source is not None:
+            turn.take(PASSAGES, lambda turn: said_elsewhere(turn, passages))
+        return judge
 
     def foresee(self, query: Query, leg: VectorLeg, deadline: float) -> None:
         """Have the query's vector at hand before it is searched for; returns when it is, or at the deadline."""
