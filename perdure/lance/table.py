@@ -35,6 +35,9 @@ PROBES, EVERY = 40, 0
 REFINE = 3
 """So many times more candidates than asked for are compared once more with their full vectors."""
 _DELETE_CHUNK = 500
+_INDEX_BYTES, METADATA_BYTES = 512 << 20, 2 << 20
+"""What LanceDB keeps at hand of its indexes, a byte for each number of a vector, and of its files. Each change of the
+table adds to that and takes nothing away before these are reached; by default they are 6 GB and 1 GB."""
 LANCE_ERRORS = (OSError, RuntimeError, ValueError)
 """What LanceDB raises for everything that goes wrong in it; ArrowInvalid is a ValueError."""
 _PANICS = frozenset({"RustPanic", "PanicException"})
@@ -75,7 +78,8 @@ class LanceIndex:
 
             # One that is there and only read may be where nothing can be written.
             there = not create and folder.is_dir()
-            self._db = lancedb.connect(folder if there else prepare_folder(folder))
+            self._session = lancedb.Session(_INDEX_BYTES, METADATA_BYTES)
+            self._db = lancedb.connect(folder if there else prepare_folder(folder), session=self._session)
             self._table = self._open(create)
 
     def apply(self, upserts: Sequence[LanceRow], deletes: Sequence[str]) -> None:
@@ -130,6 +134,11 @@ class LanceIndex:
         """How many rows the table has."""
         with _translated("read"):
             return int(self._table.count_rows())
+
+    @property
+    def cached(self) -> int:
+        """How many bytes LanceDB keeps at hand."""
+        return int(self._session.size_bytes)
 
     def ids(self) -> set[str]:
         """Return the ids of all rows."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from perdure.errors import InputError, StoreUnavailableError
-from perdure.lance.table import LanceIndex, LanceRow, table_name
+from perdure.lance.table import METADATA_BYTES, LanceIndex, LanceRow, table_name
 from perdure.store.scope import Audience
 from perdure.store.search import View
 
@@ -67,6 +67,15 @@ def test_versions_that_readers_may_hold_stay(tmp_path: Path) -> None:
     writer.optimize()
     assert held.search().to_arrow().num_rows == 1
     writer.close()
+
+
+def test_what_is_kept_at_hand_of_a_small_table_does_not_grow_with_its_changes(tmp_path: Path) -> None:
+    index = LanceIndex(tmp_path, "space", DIMS)
+    for number in range(80):
+        index.apply([row(number % 10)], [])
+        assert len(index.search(query(), VIEW, 3)) == min(number + 1, 3)
+    assert index.cached < 1.5 * METADATA_BYTES
+    index.close()
 
 
 def test_a_version_that_the_table_has_not_reached(tmp_path: Path) -> None:
