@@ -16,7 +16,7 @@ from importlib.util import cache_from_source
 from typing import Any
 from zlib import crc32
 
-MOST = 10_000
+_MOST = 10_000
 """Values that are kept: more than there are, unless those of many former versions are among them."""
 _HEAD = 4
 _OF = f"{sys.version} {sys.byteorder}"
@@ -52,7 +52,7 @@ def keep() -> None:
         return
     with suppress(OSError, ValueError, NotImplementedError):
         held = _read()
-        body = marshal.dumps((_OF, {**(held if len(held) < MOST else {}), **_made}))
+        body = marshal.dumps((_OF, {**(held if len(held) < _MOST else {}), **_made}))
         path = _path()
         fresh = f"{path}.{os.getpid()}"
         try:
