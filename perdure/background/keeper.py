@@ -51,7 +51,7 @@ class TurnGate:
         self._idle.wait(PATIENCE)
 
 
-Task = tuple[str, Callable[[], None]]
+Task = tuple[str, Callable[[], object]]
 """The name of something to do once, and what does it. An error that it raises is logged."""
 
 
@@ -72,7 +72,7 @@ class Keeper:
         """Start the thread."""
         self._thread.start()
 
-    def submit(self, name: str, work: Callable[[], None]) -> None:
+    def submit(self, name: str, work: Callable[[], object]) -> None:
         """Have something done soon; returns at once. After `close` nothing is accepted any more."""
         with self._changed:
             if self._closed:
