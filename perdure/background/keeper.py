@@ -110,7 +110,7 @@ class Keeper:
                 self._open -= 1
                 self._changed.notify_all()
 
-    def _guarded(self, name: str, work: Callable[[], None]) -> None:
+    def _guarded(self, name: str, work: Callable[[], object]) -> None:
         try:
             work()
         except Exception as error:  # noqa: BLE001 - one task that fails must not end all that come after it

@@ -41,6 +41,7 @@ from perdure.engine.opening import store_of
 from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import Taken, TurnIntake
 from perdure.errors import StoreClosedError, StoreError, StorePurgedError, StoreUnavailableError
+from perdure.heap import give_back
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
 from perdure.index.feeding import Feeding, IndexFeed
 from perdure.index.missing import without_vector
@@ -380,7 +381,10 @@ class Engine:
         expired, keep = self.settings.retention_days, self.settings.keep
         days = keep.conversation_days
         kept = Retention(expired * DAY, keep.receipt_days * DAY, None if days is None else days * DAY)
-        return prune(self.store, self.files.log, kept, pause)
+        done = prune(self.store, self.files.log, kept, pause)
+        # Many threads come and go in native code, and each leaves room that only another one like it would use.
+        give_back()
+        return done
 
     def _sing(self, pause: Pause) -> str:
         from perdure.background.canary import Canary
