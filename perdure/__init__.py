@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from perdure.files.index import Synced
     from perdure.files.roots import Reading
     from perdure.files.search import Answer
-    from perdure.hooks.types import Channel, PromptSection, Recall, RecallItem, TurnContext
+    from perdure.hooks.types import Channel, Opening, OpeningItem, PromptSection, Recall, RecallItem, TurnContext
     from perdure.maintenance.exchange import Exported
     from perdure.maintenance.importing import Imported
     from perdure.maintenance.purge import Purge
@@ -111,7 +111,7 @@ _NAMES = {
     "files.index": "Synced",
     "files.roots": "Reading",
     "files.search": "Answer",
-    "hooks.types": "Channel PromptSection Recall RecallItem TurnContext",
+    "hooks.types": "Channel Opening OpeningItem PromptSection Recall RecallItem TurnContext",
     "maintenance.exchange": "Exported",
     "maintenance.importing": "Imported",
     "maintenance.purge": "Purge",
@@ -136,11 +136,11 @@ __all__ = [
     "AsyncMemory", "AsyncMemoryView", "AsyncProposals", "AsyncTurns", "AsyncUpkeep", "Audience", "Audit", "Change",
     "Channel", "Checkpoint", "Classified", "Clock", "Consolidated", "Distilled", "Evaluation", "Exported", "Fact",
     "Files", "FilesStatus", "Filter", "Finding", "FlushRequest", "History", "Hit", "Imported", "InboxTurn",
-    "InputError", "JobState", "Link", "Memory", "MemoryView", "NotFoundError", "Outcome", "Page", "PastTurn",
-    "PerdureError", "PromptSection", "Proposal", "Proposals", "Pruned", "Purge", "Reading", "Recall", "RecallItem",
-    "RecallOptions", "Receipt", "Reflected", "Related", "Replacement", "Scope", "ScopeError", "Scrubbed",
-    "SettingsError", "State", "Stats", "Status", "StoreError", "Stored", "Synced", "TurnContext", "Turns", "Undone",
-    "Upkeep", "Why", "hookimpl", "hookimpls_for",
+    "InputError", "JobState", "Link", "Memory", "MemoryView", "NotFoundError", "Opening", "OpeningItem", "Outcome",
+    "Page", "PastTurn", "PerdureError", "PromptSection", "Proposal", "Proposals", "Pruned", "Purge", "Reading",
+    "Recall", "RecallItem", "RecallOptions", "Receipt", "Reflected", "Related", "Replacement", "Scope", "ScopeError",
+    "Scrubbed", "SettingsError", "State", "Stats", "Status", "StoreError", "Stored", "Synced", "TurnContext", "Turns",
+    "Undone", "Upkeep", "Why", "hookimpl", "hookimpls_for",
 ]  # fmt: skip
 
 

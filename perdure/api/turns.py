@@ -12,7 +12,7 @@ from perdure.capture.intake import as_sequence
 from perdure.engine.composing import in_turn
 from perdure.engine.engine import audience_of, overheard
 from perdure.errors import InputError
-from perdure.hooks.types import Message, Messages, Recall, TurnContext
+from perdure.hooks.types import Message, Messages, Opening, Recall, TurnContext
 from perdure.recall.pipeline import Asked
 
 if TYPE_CHECKING:
@@ -92,17 +92,26 @@ class Turns(Facade):
         sections = Files(self._engine, context).prompt_sections(context.prompt_mode)
         return replace(found or Recall(""), sections=sections) if sections else found
 
-    def opening(self, context: TurnContext) -> Recall | None:
-        """Recall for a session that begins, for a host that can show its model nothing later.
+    def opening(self, context: TurnContext) -> Opening | None:
+        """Return what a session should begin with, once: anew only after a compaction or a change of project.
 
         Returns:
-            What stands whatever is asked: what the user pinned, standing preferences and instructions, and what the
-            settings name for the start of a session. None as of `before`.
+            Standing instructions; then, within the setting `opening_tokens`, what is needed most often though nobody
+            asks for it, and what stands on a day of the next three weeks. None also when `auto_recall` is off, where
+            others listen, and where there is nothing to say.
+
+        Raises:
+            StoreError: the store cannot be read.
         """
         settings = self._engine.settings
-        if not settings.recalls(context.trigger) or overheard(context, settings):
+        if context.trigger != "user" or not settings.recalls(context.trigger) or overheard(context, settings):
             return None
-        return self._told(self._engine.recall("", context, Asked(opening=True)), context)
+        found = self._engine.opening(context)
+        refused = self._engine.refused(context)
+        if not refused:
+            return found
+        found = found or Opening("", placement=settings.recall_placement)
+        return replace(found, block=f"{found.block}\n{refused}".lstrip())
 
     def _told(self, found: Recall | None, context: TurnContext, obeyed: str = "") -> Recall | None:
         """Return a recall with what the user is to be told once: of orders to forget, of secrets that are not kept."""

@@ -42,7 +42,7 @@ from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import Taken, TurnIntake
 from perdure.errors import StoreClosedError, StoreError, StorePurgedError, StoreUnavailableError
 from perdure.heap import give_back
-from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
+from perdure.hooks.types import Channel, Messages, Opening, Placement, Recall, TurnContext
 from perdure.index.feeding import Feeding, IndexFeed
 from perdure.index.missing import without_vector
 from perdure.index.vector_index import ScaledIndex, Surveyor, VectorIndex
@@ -51,7 +51,7 @@ from perdure.parts import part
 from perdure.recall.expand import Expander
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
-from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passages, visible
+from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passages, opened, visible
 from perdure.speech.orders import asked_for
 from perdure.store import notices, receipts, spaces
 from perdure.store.expiry import end_moments
@@ -106,7 +106,7 @@ class Engine:
             on_switch=self.start_worker, pause=self.gate.pause,
         )  # fmt: skip
         self.llm = make_llm(self.store)
-        self.ledger = Ledger(self.store.key, earlier(self.store), visible(self.store))
+        self.ledger = Ledger(self.store.key, earlier(self.store), visible(self.store), opened(self.store))
         self.drain = Drain(
             self.store,
             lambda *given: self.capturer.process(*given),
@@ -172,6 +172,29 @@ class Engine:
             if self.store.refusal is None:
                 self.keeper.submit("receipt", lambda: self._file(receipt, home, recall, _others(context)))
         return recall
+
+    def opening(self, context: TurnContext) -> Opening | None:
+        """Return what a session should begin with; None also where its model sees that already."""
+        audience = audience_of(context)
+        session, home = conversation(context, audience), audience.home
+        if session is not None and self.ledger.is_opened(session, context.project):
+            return None
+        from perdure.recall.opening import Opener, receipt_of
+
+        self.end_moments(context, others=True)
+        opener = Opener(self.store, recall_options(self.settings), self.settings.opening_tokens, self.model.leg)
+        with self.gate.turn():
+            found = opener.opening(audience, context.session_id)
+        if found is None or home is None:
+            return found
+        if session is not None:
+            self.ledger.open(session, context.project, found)
+        if self.store.refusal is None:
+            told = receipt_of(found, context.project), [item.id for item in found.items]
+            self.keeper.submit(
+                "receipt", lambda: self._put(found.receipt_id, self.clock.now(), context.session_id, home, *told)
+            )
+        return found
 
     def foresee(self, prompt: str, context: TurnContext) -> None:
         """Do what of a recall the prompt alone decides."""
@@ -422,9 +445,14 @@ class Engine:
         body = {**receipt.body(recall_options(self.settings)), "echo": of_passages(recall, self.store.key)}
         body |= {"scopes": scopes} if scopes else {}
         injected = [item for item, verdict in receipt.verdicts.items() if verdict == "injected"]
+        self._put(receipt.id, receipt.at, receipt.session, home, body, injected)
+
+    def _put(
+        self, receipt_id: str, at: float, session: str | None, home: Scope, body: receipts.Body, injected: Sequence[str]
+    ) -> None:
         with self.store.database.write(durable=False) as connection:
             note_recalled(connection, injected, injected=True)
-            receipts.put(connection, receipt.id, receipt.at, receipt.session, str(home), body)
+            receipts.put(connection, receipt_id, at, session, str(home), body)
 
     def _compact(self, session: str) -> None:
         scope, _, name = session.partition("\0")

@@ -255,6 +255,9 @@ class Settings(Table):
     """Show memories where others read the answer, too: by themselves and by tools."""
     recall_passages: Annotated[int, Field(ge=0, le=50)] = 8
     """Passages of memory files and conversations in a block at the most; 0: none."""
+    opening_tokens: Annotated[int, Field(ge=0, le=100_000)] = 0
+    """Tokens of what a session begins with, at the most; 0: standing instructions alone, in hosts that can show nothing
+    later."""
     recall_profile: Literal["pinned", "standing", "off"] = "pinned"
     """What comes up in every turn that is answered: `pinned` memories, `standing` preferences and instructions as well,
     or `off`."""

@@ -176,6 +176,42 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
+class OpeningItem:
+    """One memory in the block that a session begins with.
+
+    Attributes:
+        id: the fact's id.
+        text: the memory.
+        why: "rule", "person", "project" or "date".
+    """
+
+    id: str
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What perdure would like the model to know before the first word of a session.
+
+    Attributes:
+        block: the fenced text, ready to be placed.
+        items: what stands in it, in its order.
+        tokens: of the block.
+        more: its last line, which says what else is known and how to find it; empty: nothing is.
+        receipt_id: under which `why` explains it.
+        placement: where the block belongs.
+    """
+
+    block: str
+    items: tuple[OpeningItem, ...] = ()
+    tokens: int = 0
+    more: str = ""
+    receipt_id: str = ""
+    placement: Placement = Placement.HEAD
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
     """What a tool answers.
 

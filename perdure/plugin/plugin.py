@@ -26,7 +26,7 @@ from perdure.engine.turn_intake import TurnIntake
 from perdure.errors import PerdureError, StoreLostError, StoreUnavailableError
 from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.spec import DEFAULT_PROJECT, HOOK_NAMES
-from perdure.hooks.types import Messages, Recall, ToolResult, TurnContext
+from perdure.hooks.types import Messages, Opening, Recall, ToolResult, TurnContext
 from perdure.recent import Recent
 from perdure.store.folder import prepare_folder
 from perdure.store.inbox import Inbox
@@ -159,8 +159,8 @@ class PerdurePlugin:
         """Have at hand what a prompt alone decides, before the host asks about it."""
         self._guarded("foresee", lambda memory: memory.turns.foresee(_text(prompt), context))
 
-    def opening(self, context: TurnContext) -> Recall | None:
-        """Return what the model of a host should see in a session that can be shown nothing later."""
+    def opening(self, context: TurnContext) -> Opening | None:
+        """Return what a session should begin with."""
         return self._guarded("opening", lambda memory: memory.turns.opening(context))
 
     def before_agent_start(self, prompt: str, messages: Messages, context: TurnContext) -> Recall | None:

@@ -61,8 +61,6 @@ class Asked:
     first_turn: bool = False  # whether it is the first prompt of a session
     shown: Collection[str] = ()  # ids of what the model still sees from earlier turns; it is not brought up again
     expand: Expand = "no"  # whether the query is also asked in other words, and whether that may take its time
-    # Nothing is asked yet; what stands whatever is asked is to come up, standing preferences with it.
-    opening: bool = False
 
 
 @dataclass(eq=False)
@@ -98,29 +96,32 @@ class Recaller:
         began = time.monotonic()
         now = self.clock.now()
         query = understand(_asked(prompt, self.store.key, session))
-        silence = None if asked.opening else query.trivial
         view = View(
             audience, now, as_of=asked.as_of, include_superseded=asked.include_superseded, tag=asked.tag,
             channels=AUTO_RECALLED, approved_only=True,
         )  # fmt: skip
         turn = Turn(
-            self.store, self.options, query, view, None, began + self.options.deadline, session,
-            first=asked.first_turn or asked.opening, opening=asked.opening,
-        )  # fmt: skip
+            self.store,
+            self.options,
+            query,
+            view,
+            None,
+            began + self.options.deadline,
+            session,
+            first=asked.first_turn,
+        )
         with ExitStack() as stack:
             # Where the store cannot be read, each step says so of itself.
             with suppress(StoreError):
                 stack.enter_context(self.store.database.reading(deadline=turn.deadline))
-            if asked.opening:
-                self._bring(turn, [(DIRECTIVE, directed), (PROFILE, self._profile.kept)])
-            elif silence is None:
+            if query.trivial is None:
                 # Who asks for a tag has said what it is about: words are enough, and nothing is embedded.
                 turn.leg = None if asked.tag is not None else self._leg()
                 self._recalled(turn, asked.expand)
             count = token_counter(turn.leg)
             block, shown = self._block(turn, asked, count) if turn.found else ("", [])
         receipt = Receipt(
-            str(uuid.uuid4()), session, now, query.text, silence, tuple(turn.found.values()), turn.states,
+            str(uuid.uuid4()), session, now, query.text, query.trivial, tuple(turn.found.values()), turn.states,
             turn.seconds, turn.judge, turn.query.aliases, turn.expansion,
             tokens=count(block) if shown else 0, size=len(block.encode()) if shown else 0,
             seconds=time.monotonic() - began,
@@ -282,8 +283,7 @@ class Recaller:
         """Return the block of these; where all of a kind is asked for, it says how many more there are."""
         form = self.options.format
         lines = [line(each, form, number) for number, each in enumerate(newest_first(chosen), 1)]
-        counts = turn.query.kind is not None and not turn.opening
-        more = sum(each.verdict == _OVER_BUDGET for each in turn.ranked) if counts else 0
+        more = sum(each.verdict == _OVER_BUDGET for each in turn.ranked) if turn.query.kind is not None else 0
         lines += [_MORE.format(more)] if more else []
         return render(lines, self.store.key, turn.session, form)
 

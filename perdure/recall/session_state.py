@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from perdure.hooks.types import Recall
+from perdure.hooks.types import Opening, Recall
 from perdure.recent import Recent
 from perdure.store import receipts
 from perdure.store.sql import Connection, run
@@ -42,6 +42,7 @@ class _Shown:
     last: Pairs = ()
     ids: dict[str, None] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    opened: str | None = None  # the project in which its opening was given, "" for none; None: it was not yet
 
 
 @dataclass(eq=False, repr=False)
@@ -51,6 +52,8 @@ class Ledger:
     key: bytes  # the store's, for traces
     earlier: Callable[[str], Traces]  # what a conversation was shown before this process, as receipts tell
     visible: Callable[[str], Iterable[str]] = lambda conversation: ()  # ids of that which the model still sees
+    # The project in which a process before this one opened it, if the model still sees that; else None.
+    opened: Callable[[str], str | None] = lambda conversation: None
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -68,6 +71,23 @@ class Ledger:
             shown.ids = _newest(shown.ids, dict.fromkeys(fact_id for fact_id, _ in shown.last))
             # They wait for `traces`, which a host that captures nothing never asks for.
             shown.texts = _newest(shown.texts, dict(shown.last))
+
+    def open(self, key: str, project: str | None, opening: Opening) -> None:
+        """Keep what a conversation began with."""
+        with self._lock:
+            shown = self._of(key)
+            shown.opened = project or ""
+            texts = {item.id: item.text for item in opening.items}
+            shown.ids = _newest(shown.ids, dict.fromkeys(texts))
+            shown.texts = _newest(shown.texts, texts)
+
+    def is_opened(self, key: str, project: str | None) -> bool:
+        """Return whether the model sees what a conversation began with, and the project is still the same."""
+        known = self._sessions.get(key)
+        before = known.opened if known else None
+        if before is None and self._forgotten.get(key) is None:
+            before = self.opened(key)
+        return before == (project or "")
 
     def is_new(self, key: str) -> bool:
         """Return whether nothing is known of a conversation yet."""
@@ -182,6 +202,18 @@ def visible(store: Store) -> Callable[[str], Iterable[str]]:
             if not body.get(receipts.COMPACTED):
                 yield from body.get("echo", ())
                 yield from (each["id"] for each in body.get("candidates", ()) if each["verdict"] == "injected")
+
+    return read
+
+
+def opened(store: Store) -> Callable[[str], str | None]:
+    """Return a function that reads in which project a conversation, named by its cursor, was opened last."""
+
+    def read(conversation: str) -> str | None:
+        with store.database.read() as connection:
+            bodies = _receipts(store, connection, conversation)
+        seen = (body for body in bodies if not body.get(receipts.COMPACTED))
+        return next((body["opening"] for body in seen if "opening" in body), None)
 
     return read
 

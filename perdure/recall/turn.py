@@ -130,7 +130,6 @@ class Turn:
     deadline: float  # `time.monotonic()` after which a retriever is left behind
     session: str | None = None
     first: bool = False  # whether it is the first prompt of a session
-    opening: bool = False  # whether nothing is asked yet
     shared: int = SHARED  # how many a model judges of those that share words, beside the nearest
     found: dict[str, Candidate] = field(default_factory=dict)  # all, by id; each may be seen by the audience
     ranked: list[Candidate] = field(default_factory=list)  # the facts that are to come up, best first

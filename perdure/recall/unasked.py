@@ -59,7 +59,7 @@ def standing(connection: Connection, view: View, limit: int) -> list[Fact]:
     `limit`: facts at the most; one for each slot that holds one value.
     """
     words = dialect(connection)
-    condition, values = _trusted(view).sql(words)
+    condition, values = trusted(view).sql(words)
     lasting = f"{condition} AND facts.category IN ({marks(_INSTRUCTING)}) AND facts.decay_class IN ({marks(_LASTING)})"
     source, match = by_words(connection, _worded())
     lasting_values = (*values, *_INSTRUCTING, *_LASTING)
@@ -84,7 +84,7 @@ def standing(connection: Connection, view: View, limit: int) -> list[Fact]:
 
 def reread(connection: Connection, ids: Sequence[str], view: View) -> list[Fact]:
     """Return those of a profile's facts that may still be seen, in the profile's order."""
-    found = by_ids(connection, ids, _trusted(view))
+    found = by_ids(connection, ids, trusted(view))
     return [found[fact_id] for fact_id in ids if fact_id in found]
 
 
@@ -126,13 +126,14 @@ class Profile:
                 lambda: [
                     fact
                     for fact in standing(reader, view, options.profile_limit)
-                    if fact.pinned or turn.opening or options.profile == "standing"
+                    if fact.pinned or options.profile == "standing"
                 ],
             )
             return [Candidate(fact, PROFILE, 1.0) for fact in reread(reader, ids, view)]
 
 
-def _trusted(view: View) -> View:
+def trusted(view: View) -> View:
+    """Return what of a view the user said or has reviewed."""
     channels = SUPERSEDES if view.channels is None else SUPERSEDES & frozenset(view.channels)
     return replace(view, channels=sorted(channels), approved_only=True)
 
@@ -217,12 +218,12 @@ def colliding(connection: Connection, prompt: str, view: View, zone: tzinfo | No
     days = days_ahead(prompt, day_of(view.now, zone), _AHEAD)
     if not days:
         return []
-    facts = by_phrases(connection, [form for day in days for form in _written(day)], view, _DATED_READ)
+    facts = by_phrases(connection, [form for day in days for form in written(day)], view, _DATED_READ)
     # On the day itself a date without a year is that day; one with another year is not.
     return [fact for fact in facts if any(Period(day, day) in periods(fact.text, day) for day in days)][:_MOST_DATED]
 
 
-def _written(day: date) -> Iterator[str]:
+def written(day: date) -> Iterator[str]:
     """Yield how a date is written, as the full-text index cuts it into words."""
     yield f"{day:%Y %m %d}"
     yield f"{day:%d %m %Y}"

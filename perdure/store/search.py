@@ -102,6 +102,17 @@ def every(connection: Connection, view: View) -> list[Fact]:
     return seen(connection, view, "facts WHERE TRUE", ())
 
 
+def newest(connection: Connection, view: View, limit: int) -> list[Fact]:
+    """Return up to `limit` facts that may be seen, those that were stored last first."""
+    return seen(connection, view, "facts WHERE TRUE", (), "ORDER BY facts.seq DESC LIMIT ?", (limit,))
+
+
+def counted(connection: Connection, view: View) -> int:
+    """Return how many facts may be seen."""
+    condition, values = view.sql(dialect(connection))
+    return int(run(connection, f"SELECT count(*) FROM facts WHERE {condition}", values)[0][0])
+
+
 def said_at(connection: Connection, view: View, at: float, session: str | None) -> list[Fact]:
     """Return the facts that may be seen and were said at a time, epoch seconds, in a session."""
     source = "facts WHERE facts.source_date = ? AND facts.provenance_session IS NOT DISTINCT FROM ?"
