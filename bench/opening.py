@@ -23,7 +23,7 @@ from bench.memories import opened
 from bench.program import numbers, program
 from perdure.hooks.types import TurnContext
 from training.check import load
-from training.forms import Store
+from training.forms import Life, Store
 
 SESSION = 8
 """Prompts of a session."""
@@ -36,11 +36,11 @@ UNASKED = ("implicit", "task")
 )
 def bench(folder: Path, tokens: list[int]) -> dict[str, Any]:
     """Measure what openings of several sizes meet and cost."""
-    stores = [file for file in load(folder).files.values() if isinstance(file, Store)]
+    stores = [file for file in load(folder).files.values() if isinstance(file, Store | Life)]
     return {str(size): _measured(stores, size) for size in tokens}
 
 
-def _measured(stores: list[Store], size: int) -> dict[str, Any]:
+def _measured(stores: list[Store | Life], size: int) -> dict[str, Any]:
     total: Counter[str] = Counter()
     for store in stores:
         with opened(timers=False, opening_tokens=size) as memory:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from perdure.hooks.types import Opening, OpeningItem
 from perdure.ranking.decay import OF_SESSION
 from perdure.ranking.fuse import fit
 from perdure.recall.block import dress, line, render
-from perdure.recall.options import RecallOptions
+from perdure.recall.options import MINIMAL, RecallOptions
 from perdure.recall.retrievers import token_counter
 from perdure.recall.turn import Candidate, VectorLeg
 from perdure.recall.unasked import facts_of, matching, standing, trusted, written
@@ -67,10 +68,11 @@ class Opener:
             choices = self._choices(view)
             known = self.store.database.query(counted, view)
         for each in choices:
-            dress(each, self.options.format, self.options.summaries, view.now, self.store.zone, count)
+            dress(each, MINIMAL, self.options.summaries, view.now, self.store.zone, count)
         tokens = self.tokens or self.options.max_tokens
-        left = tokens - count(self._block((), session)) - count(_more(known, [each.fact for each in choices]))
-        places = fit([count(line(each, self.options.format)) + 1 for each in choices], left, len(choices))
+        frame = self._block([Candidate(choices[0].fact, group) for group in GROUPS] if choices else [], session)
+        left = tokens - count(frame) - count(_more(known, [each.fact for each in choices]))
+        places = fit([count(line(each, MINIMAL)) + 1 for each in choices], left, len(choices))
         shown = sorted((choices[place] for place in places), key=lambda each: GROUPS.index(each.leg))
         if not shown:
             return None
@@ -118,9 +120,12 @@ class Opener:
         return [*(found[fact_id] for fact_id in ids if fact_id in found), *fresh]
 
     def _block(self, shown: Sequence[Candidate], session: str | None, more: str = "") -> str:
-        form = self.options.format
-        lines = [*(line(each, form, number) for number, each in enumerate(shown, 1)), *filter(None, (more,))]
-        return render(lines, self.store.key, session, form)
+        """Return the block of these, in the order of their groups, each group under its heading."""
+        heads = table("recall", "prompts")["openings"]
+        lines = []
+        for group, members in groupby(shown, key=lambda each: each.leg):
+            lines += [heads[group], *(f"- {line(each, MINIMAL).removeprefix('- ')}" for each in members)]
+        return render([*lines, *filter(None, (more,))], self.store.key, session)
 
 
 def _why(fact: Fact) -> str:
