@@ -30,7 +30,7 @@ from perdure.engine.file_purge import Scrubbed
 from perdure.files.index import Synced
 from perdure.files.roots import Kind, Reading
 from perdure.files.search import Answer
-from perdure.hooks.types import Channel, Messages, PromptSection, Recall, TurnContext
+from perdure.hooks.types import Channel, Messages, Opening, PromptSection, Recall, TurnContext
 from perdure.maintenance.exchange import Exported
 from perdure.maintenance.importing import Imported
 from perdure.maintenance.purge import Purge
@@ -62,8 +62,8 @@ class Twin(Generic[T]):
 class AsyncTurns(Twin[Turns]):
     async def before(self, prompt: str, context: TurnContext) -> Recall | None:
         """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off, or where others listen."""
-    async def opening(self, context: TurnContext) -> Recall | None:
-        """Recall for a session that begins, for a host that can show its model nothing later."""
+    async def opening(self, context: TurnContext) -> Opening | None:
+        """Return what a session should begin with, once: anew only after a compaction or a change of project."""
     async def foresee(self, prompt: str, context: TurnContext) -> None:
         """Do what of a recall the prompt alone decides, for a host that has the prompt some time before its turn."""
     async def after(self, messages: Messages, success: bool, context: TurnContext) -> int:
