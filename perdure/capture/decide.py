@@ -51,6 +51,8 @@ RELATED = 0.35
 """Cosine from which on a new statement may have to do with a known one, as far as a judge is concerned."""
 NAMED = 0.6
 """Cosine from which on a statement that speaks of a change is taken to mean a known one, which is then marked."""
+MAX_COMPARED = 16_000
+"""Characters of two texts: what they replace of each other is told clause by clause, which nobody can say of pages."""
 ASKED = "asked to forget it"
 BESIDE = Verdict(Action.ADD, "new", 1.0)
 MARKED = Verdict(Action.UPDATE, "speaks of a change of this", 0.6, part=True)
@@ -85,6 +87,8 @@ class Levels:
 
 def compare(old: Fact, new: Fact, cosine: float = 0.0) -> Verdict:
     """Compare a new fact with a known one: without evidence both stay. Without vectors their cosine is 0."""
+    if len(old.text) + len(new.text) > MAX_COMPARED:
+        return BESIDE
     if not (evidence.same_slot(old, new) or read(old.text).terms & read(new.text).terms):
         return BESIDE
     if evidence.same(old, new):

@@ -38,6 +38,7 @@ class Value:
     words: str  # as it is written
     start: int
     end: int
+    terms: frozenset[str]  # stems of its words
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +77,26 @@ class _Clause:
     text: str
     values: tuple[Value, ...]
     terms: frozenset[str]
+    norms: frozenset[str]  # of its values
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)
 def _clauses(text: str) -> tuple[_Clause, ...]:
+    """Return the clauses of a text that have a value, and tell of no event in the past."""
     clauses = (_REASON.sub("", part) for part in parts(text))
-    return tuple(_Clause(each, values(each), _without(each, values(each))) for each in clauses)
+    return tuple(
+        _Clause(each, found, _without(each, found), frozenset(value.norm for value in found))
+        for each in clauses
+        if (found := values(each)) and not _HISTORY.search(_settled(each))
+    )
 
 
 def _exchanged(before: _Clause, told: _Clause, on_purpose: bool) -> Exchange | None:
-    if _HISTORY.search(_settled(before.text)) or _HISTORY.search(_settled(told.text)):
-        return None
-    known = {each.norm for each in before.values}
-    fresh = [each for each in told.values if each.norm not in known and not stems(plain(each.words)) <= before.terms]
+    fresh = [each for each in told.values if each.norm not in before.norms and not each.terms <= before.terms]
     if len(fresh) != 1:
         return None
     [new] = fresh
-    said = {each.norm for each in told.values}
-    lost = [each for each in before.values if each.norm not in said]
+    lost = [each for each in before.values if each.norm not in told.norms]
     gone = [each for each in lost if _same_kind(each, new)]
     if len(gone) != 1 or not (_is_value(before, gone[0]) and _is_value(told, new)):
         return None
@@ -102,7 +105,7 @@ def _exchanged(before: _Clause, told: _Clause, on_purpose: bool) -> Exchange | N
         return None
     terms, whole = told.terms - (_SET - before.terms), before.terms
     if new.kind is Kind.NAME:
-        terms, whole = terms - stems(plain(new.words)), whole - stems(plain(gone[0].words))
+        terms, whole = terms - new.terms, whole - gone[0].terms
     first = _without(before.text[: gone[0].start], before.values) - _SET
     alone = one.owner == USER and not one.subject
     if alone:
@@ -191,7 +194,7 @@ def _found(clause: str) -> Iterator[Value]:
         if kind is Kind.NAME and (not match.start() or fold(match[0]) in _NO_NAMES):
             continue
         taken = match.end()
-        yield Value(kind, norm, match[0], match.start(), match.end())
+        yield Value(kind, norm, match[0], match.start(), match.end(), stems(plain(match[0])))
 
 
 def _date(words: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from perdure.regex import lazy
 from perdure.text.clean import clean
 from perdure.text.lexicon import FUNCTION_CHARS
-from perdure.text.normalise import fold, match_terms
+from perdure.text.normalise import fold, match_terms, stem
 from perdure.text.scripts import DENSE_CLASS, dense_script
 
 WORDS = 2
@@ -65,14 +65,14 @@ def _together(reply: str, own: Sequence[set[str]]) -> list[int]:
 
 
 def _words(text: str) -> set[str]:
-    """Return the content words of a text, without a plural or third person s; of dense scripts, groups of characters.
+    """Return the stems of a text's content words; of dense scripts, groups of characters.
 
     Such a group counts if there is no grammar in it and it is no single character: these are in every text.
     """
     found = set()
     for term in match_terms(text, max(1, len(text))):
         if not dense_script(term[0]):
-            found.add(term.removesuffix("s") if len(term) > 3 else term)
+            found.add(stem(term))
         elif len(term) > 1 and FUNCTION_CHARS.isdisjoint(term):
             found.add(term)
     return found

@@ -8,12 +8,14 @@ from dataclasses import replace
 import pytest
 
 from perdure.capture.decide import Action, decide
+from perdure.capture.writing import Writer, WritingOptions
 from perdure.embed.base import Embedder, GuardedEmbedder
 from perdure.embed.deterministic import HashEmbedder
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
+from perdure.store.transaction import Author
 from perdure.store.trust import SUPERSEDES
 from tests.capture.conftest import Notebook
 from tests.faulty import FailingEmbedder
@@ -43,6 +45,20 @@ def test_the_same_said_again_only_confirms(notebook: Notebook, again: str) -> No
     assert fact.reinforced_count == 1
     assert fact.last_confirmed_at == notebook.clock.now()
     assert fact.expires_at is None
+
+
+def test_a_page_stays_beside_another_version_of_it(notebook: Notebook) -> None:
+    page = " ".join(f"The lift in house {number} was checked at {number % 12}:30 by Anna." for number in range(900))
+    other = page.replace("Anna", "Rosa")
+
+    writer = Writer(lambda: None, WritingOptions())
+    with notebook.store.write(Author(Channel.USER)) as tx:
+        actions = [
+            writer.write(tx, prepared).decision.action
+            for prepared in writer.prepare([Fact(text) for text in (page, other, other)], notebook.clock.now())
+        ]
+
+    assert actions == [Action.ADD, Action.ADD, Action.NOOP]
 
 
 def test_the_same_value_in_other_words_only_confirms(notebook: Notebook) -> None:
