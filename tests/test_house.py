@@ -23,7 +23,6 @@ BOUNDARY = {
     "perdure/hooks/host.py",
     "perdure/service/client.py",
     "perdure/service/helper.py",
-    "perdure/hosts/openclaw/server.py",
     "perdure/engine/extensions.py",
     "perdure/plugin/plugin.py",
 }

@@ -3,7 +3,7 @@
 It always ends with exit code 0 and within a second, and writes to stdout what the host's schema allows or nothing.
 Nothing is imported that a hook does not need, since the host waits for it in every turn: neither `json` nor `socket`,
 which take longer than the helper. A request is a line, `method TAB stamp`, and a body to the end of what is sent; an
-answer is a line, "ok" or what is wrong, and a body.
+answer is a line, "ok" or the name of an error, and a body, the result or what is wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from socket import socket as Socket
     from typing import Any
 
-PROTOCOL = 2
+PROTOCOL = 3
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes as long to import as all the rest
 SECONDS = 0.95
 """After these the hook ends, whatever it waits for."""
@@ -107,7 +107,7 @@ def endpoint(home: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def ask(home: str, method: str, body: bytes, seconds: float, *, begin: bool = True) -> tuple[str, bytes] | None:
-    """Ask the helper of a data folder; return "ok" or what is wrong, and the answer.
+    """Ask the helper of a data folder; return "ok" or the name of an error, and the answer.
 
     None means that there is no helper (with `begin` one is started for later requests), or that it died. After a
     TimeoutError the helper is still at work on the request; any other OSError means that there can be no helper here.
@@ -139,7 +139,7 @@ def dismiss(home: Path) -> None:
 
 
 def ask_at(path: str, method: str, body: bytes, seconds: float) -> tuple[str, bytes] | None:
-    """Ask this user's listener on a socket; return "ok" or what is wrong, and the answer, or None if it died.
+    """Ask this user's listener on a socket; return "ok" or the name of an error, and the answer, or None if it died.
 
     FileNotFoundError or ConnectionRefusedError means that nobody listens there. After a TimeoutError the listener is
     still at work on the request; any other OSError means that it belongs to another user.

@@ -14,14 +14,13 @@ import selectors
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 from perdure.service.client import OK, PAUSE, STALE, STOP, endpoint, lock_of, peer, received, stamp
+from perdure.service.service import Refusal, Service
 
 IDLE_SECONDS = 600.0
 LOOK_SECONDS = 5.0
@@ -29,16 +28,14 @@ LOOK_SECONDS = 5.0
 WAITING = 64
 """Connections that wait to be taken."""
 THREADS = 8
-LAST_SECONDS = 4.0
 TRIES = 5
 SEND_SECONDS = 5.0
 """For which a hook may take to send its event."""
-_log = logging.getLogger("perdure.helper")
 Method = Callable[[bytes], bytes]
 
 
-class Helper:
-    """Answers one request per connection until `stop`, or until nobody asks any more."""
+class Helper(Service):
+    """Answers one request per connection to a socket until `stop`, or until nobody asks any more."""
 
     def __init__(
         self,
@@ -51,11 +48,10 @@ class Helper:
 
         A method may block, and may be called from any thread.
         """
+        super().__init__(self._asked, {"helper": THREADS})
         self._path, self._methods, self._idle, self._look = path, methods, idle, look
         self._stamp = stamp()
-        self._lock = threading.Lock()
         self._busy, self._last = 0, time.monotonic()
-        self._stopped, self._stop = os.pipe()
         made = f"{path}.new"
         with suppress(FileNotFoundError):
             os.unlink(made)  # noqa: PTH108 - paths as the hooks have them
@@ -69,14 +65,13 @@ class Helper:
 
     def serve(self) -> None:
         """Answer until the end."""
-        pool = ThreadPoolExecutor(THREADS, "perdure-helper")
         looked = time.monotonic()
         with selectors.DefaultSelector() as ready:
             ready.register(self._listener, selectors.EVENT_READ)
-            ready.register(self._stopped, selectors.EVENT_READ)
+            ready.register(self.stopped, selectors.EVENT_READ)
             while True:
                 found = [key.fd for key, _ in ready.select(LOOK_SECONDS)]
-                if self._stopped in found or (not found and self._is_over()):
+                if self.stopped in found or (not found and self._is_over()):
                     break
                 if time.monotonic() - looked >= LOOK_SECONDS:
                     looked = time.monotonic()
@@ -84,18 +79,14 @@ class Helper:
                 if found:
                     with suppress(OSError):
                         taken, _ = self._listener.accept()
-                        self._begin()
-                        pool.submit(self._answer, taken)
+                        with self._lock:
+                            self._busy += 1
+                        self._pools["helper"].submit(self._answer, taken)
         with suppress(OSError):
             if os.stat(self._path).st_ino == self._own:  # noqa: PTH116 - as above
                 os.unlink(self._path)  # noqa: PTH108 - as above
         self._listener.close()
-        pool.shutdown(wait=True)
-
-    def stop(self) -> None:
-        """End after what is under way. May be called from a signal's handler."""
-        with suppress(OSError):
-            os.write(self._stop, b".")
+        self._pools["helper"].shutdown(wait=True)
 
     def _is_over(self) -> bool:
         with self._lock:
@@ -105,16 +96,12 @@ class Helper:
         except OSError:
             return True
 
-    def _begin(self) -> None:
-        with self._lock:
-            self._busy += 1
-
     def _answer(self, taken: socket.socket) -> None:
         try:
             with taken:
                 if peer(taken) == os.getuid():
                     taken.settimeout(SEND_SECONDS)
-                    head, body = self._done(*received(taken).split(b"\n", 1))
+                    head, body = self._answered(*received(taken).split(b"\n", 1))
                     taken.sendall(head.encode() + b"\n" + body)
         except (OSError, TypeError):
             pass  # who asked is gone, or sent half a request
@@ -123,22 +110,20 @@ class Helper:
                 self._busy -= 1
                 self._last = time.monotonic()
 
-    def _done(self, head: bytes, body: bytes) -> tuple[str, bytes]:
+    def _answered(self, head: bytes, body: bytes) -> tuple[str, bytes]:
         name, _, said = head.decode("utf-8", "replace").partition("\t")
-        if said != self._stamp:
+        if said != self._stamp or name == STOP:
             self.stop()
-            return STALE, b""
-        if name == STOP:
-            self.stop()
-            return OK, b""
-        method = self._methods.get(name)
-        if method is None:
-            return f"there is no method {name[:40]!r}", b""
+            return OK if said == self._stamp else STALE, b""
         try:
-            return OK, method(body)
-        except Exception as error:  # noqa: BLE001 - the border of the process: one request must not end it
-            _log.exception("a request failed")
-            return f"unexpected {type(error).__name__}; please report it", b""
+            return OK, self.done(name, body)
+        except Refusal as error:
+            return error.kind or "HostError", error.message.encode("utf-8", "replace")
+
+    def _asked(self, name: str, body: bytes) -> bytes:
+        if name not in self._methods:
+            raise Refusal(f"there is no method {name[:40]!r}")
+        return self._methods[name](body)
 
 
 def main() -> None:
@@ -165,14 +150,7 @@ def main() -> None:
     hooks.open()
     os.chdir(home)
     helper = Helper(f"{path}.sock", {"hook": hooks.answer, "desk": desks.answer}, look=hooks.adopt)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: helper.stop())
-    helper.serve()
-    timer = threading.Timer(LAST_SECONDS, lambda: os._exit(1))
-    timer.daemon = True
-    timer.start()
-    hooks.close()
-    os._exit(0)
+    helper.run(helper.serve, hooks.close, signal.SIGTERM, signal.SIGINT)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """One server of pages for each caller of a data folder: a second start finds the first and opens it again.
 
-It is found by a Unix socket that only this user can connect to, never by its port, which anybody may take.
+It is found by a Unix socket that only this user can connect to, never by its port, which anybody may take. For that
+reason it is no part of the helper, either: other users reach its port, and nobody else is to reach a process on which
+every session waits. Where there are no Unix sockets, each start has a server of its own.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import uvicorn
-from filelock import FileLock, Timeout
 
 from perdure.api.memory import Memory
 from perdure.engine.paths import data_folder
 from perdure.errors import HostError, InputError
-from perdure.service.client import OK, ask_at, endpoint, runtime_folder
+from perdure.service.client import OK, ask_at, endpoint, lock_of, runtime_folder
+from perdure.service.helper import Helper
 from perdure.ui.door import ENTER, TOKEN_SECONDS, Keys
 from perdure.ui.pages import pages
 
@@ -50,11 +52,9 @@ def serve(
     `home`: the data folder; None: the usual one. `port`: on which; 0: any that is free. `browser`: open them in a
     browser; otherwise the address is told.
     """
-    place = _place(data_folder(home), agent, user)
-    lock = FileLock(f"{place}.lock", mode=0o600)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
+    place = f"{endpoint(str(data_folder(home)))}-ui-{_caller(agent, user)}" if UNIX else ""
+    lock = lock_of(place) if UNIX else None
+    if UNIX and lock is None:
         _opened(_asked(place), browser, told)
         return
     # A plain end of the process would leave the store as a power cut does.
@@ -67,7 +67,8 @@ def serve(
         ):
             _serve(memory, listener, place, browser, told)
     finally:
-        lock.release()
+        if lock is not None:
+            os.close(lock)
 
 
 def _serve(memory: Memory, listener: socket.socket, place: str, browser: bool, told: Told) -> None:
@@ -105,11 +106,9 @@ def _listening(port: int) -> Iterator[socket.socket]:
 @contextmanager
 def _found(place: str, address: Callable[[], str]) -> Iterator[None]:
     """Answer a second start with an address, until the end."""
-    if not UNIX:
+    if not place:
         yield
         return
-    from perdure.service.helper import Helper
-
     helper = Helper(f"{place}.sock", {ENTERING: lambda _: address().encode()}, idle=float("inf"))
     thread = threading.Thread(target=helper.serve, name="perdure-ui-found", daemon=True)
     thread.start()
@@ -122,8 +121,6 @@ def _found(place: str, address: Callable[[], str]) -> Iterator[None]:
 
 def _asked(place: str) -> str:
     problem = "the page is open already, in a start of perdure ui that does not answer; end that one and start again"
-    if not UNIX:
-        raise HostError("the page is open already; end that perdure ui with Ctrl-C and start again")
     try:
         answer = ask_at(f"{place}.sock", ENTERING, b"", SECONDS)
     except OSError as error:
@@ -139,7 +136,7 @@ def _opened(address: str, browser: bool, told: Told) -> None:
         told(f"This address works once, for {TOKEN_SECONDS:.0f} seconds; the list is memories below its prefix:")
         told(address)
         return
-    folder = Path(_folder())
+    folder = Path(runtime_folder() if UNIX else data_folder(None))
     for old in folder.glob(f"{_REDIRECT}*.html"):
         if time.time() - old.stat().st_mtime > TOKEN_SECONDS:
             old.unlink(missing_ok=True)
@@ -152,13 +149,5 @@ def _opened(address: str, browser: bool, told: Told) -> None:
         told("No browser could be opened. Run: perdure ui --no-browser")
 
 
-def _place(home: Path, agent: str | None, user: str | None) -> str:
-    caller = hashlib.sha256(repr((agent, user)).encode()).hexdigest()[:8]
-    if UNIX:
-        return f"{endpoint(str(home))}-ui-{caller}"
-    home.mkdir(parents=True, exist_ok=True)
-    return str(home / f"ui-{caller}")
-
-
-def _folder() -> str:
-    return runtime_folder() if UNIX else str(data_folder(None))
+def _caller(agent: str | None, user: str | None) -> str:
+    return hashlib.sha256(repr((agent, user)).encode()).hexdigest()[:8]

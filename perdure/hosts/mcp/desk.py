@@ -17,7 +17,7 @@ from perdure.api.memory import Memory
 from perdure.api.tool_caller import acting
 from perdure.api.tool_work import WAITING
 from perdure.api.tools import call_tool
-from perdure.errors import NotFoundError, PerdureError
+from perdure.errors import NotFoundError
 from perdure.hooks.types import Consent, ToolResult, TurnContext
 from perdure.hosts.mcp.client import McpClient
 from perdure.hosts.mcp.tools import TOOLS, shown
@@ -69,10 +69,6 @@ class Desk:
                     self._home, agent=context.agent_id, user=context.user_id, scopes=context.scopes, **self._settings
                 )
             return self._memory
-
-    def tools(self) -> list[dict[str, Any]]:
-        """Return the tools to offer, as the protocol has them."""
-        return [each.wire() for each in TOOLS]
 
     def call(self, name: str, values: Mapping[str, Any], *, consent: Consent = Consent.UNASKED) -> ToolResult:
         """Call a tool.
@@ -136,11 +132,7 @@ class SharedDesks:
     def answer(self, body: bytes) -> bytes:
         """Answer a request of `RemoteDesk`."""
         asked = json.loads(body)
-        try:
-            result = done(self._desk(McpClient(**asked["who"])), asked["do"], asked["with"])
-        except PerdureError as error:
-            return json.dumps({"error": type(error).__name__, "message": str(error)}).encode()
-        return json.dumps({"result": result}).encode()
+        return json.dumps(done(self._desk(McpClient(**asked["who"])), asked["do"], asked["with"])).encode()
 
     def _desk(self, client: McpClient) -> Desk:
         known = self._desks.get(client)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure import errors
 from perdure.engine.paths import data_folder
-from perdure.errors import HostError, PerdureError
+from perdure.errors import HostError
 from perdure.hooks.types import Consent
 from perdure.service.client import OK, STALE, ask
 
@@ -36,12 +36,6 @@ class RemoteDesk:
         self._home, self._client = data_folder(home), client
         self._here: Desk | None = None
         self._lock = threading.Lock()
-
-    def tools(self) -> list[dict[str, Any]]:
-        """Return the tools to offer, as the protocol has them."""
-        from perdure.hosts.mcp.tools import TOOLS
-
-        return [each.wire() for each in TOOLS]
 
     def memory(self) -> None:
         """Have the store opened."""
@@ -79,11 +73,7 @@ class RemoteDesk:
             from perdure.hosts.mcp.desk import done
 
             return done(self._opened(), what, values)
-        found = json.loads(answer)
-        if "error" in found:
-            kind = getattr(errors, found["error"], PerdureError)
-            raise kind(found["message"])
-        return found["result"]
+        return json.loads(answer)
 
     def _told(self, body: bytes) -> bytes | None:
         """Return what the helper answers, once it is there; None if there can be none."""
@@ -98,7 +88,7 @@ class RemoteDesk:
             if answer is not None and answer[0] == OK:
                 return answer[1]
             if answer is not None and answer[0] != STALE:
-                raise HostError(answer[0])
+                raise getattr(errors, answer[0], HostError)(answer[1].decode())
             time.sleep(PAUSE)
         return None
 

@@ -199,9 +199,9 @@ class MemoryServer:
 
     async def list_tools(self, context: Any, params: Page) -> types.ListToolsResult:
         """Return the tools, and begin to open the store: the next request will need it."""
-        found = await self._ask(lambda desk: desk.tools())
+        tools = await asyncio.to_thread(_offered)
         self._opening = self._opening or asyncio.create_task(self._warm())
-        return types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in found])
+        return types.ListToolsResult(tools=tools)
 
     async def call_tool(
         self, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
@@ -304,6 +304,13 @@ class MemoryServer:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
 
 
+def _offered() -> list[types.Tool]:
+    # What brings a part of perdure with it is imported by whoever needs it: the handshake need not wait for that.
+    from perdure.hosts.mcp.tools import TOOLS
+
+    return [types.Tool.model_validate(each.wire()) for each in TOOLS]
+
+
 def _result(text: str, details: Mapping[str, Any], refused: bool) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(text=text)], structured_content=dict(details), is_error=refused
@@ -318,7 +325,6 @@ def serve(home: Path | None, client: McpClient) -> None:
     """Serve over stdin and stdout until stdin ends; without `home` memories are in the usual data folder."""
 
     def desk() -> RemoteDesk:
-        # It brings a part of perdure with it that the handshake need not wait for.
         from perdure.hosts.mcp.remote import RemoteDesk
 
         return RemoteDesk(home, client)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import os
 import select
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from perdure.errors import PerdureError
+from perdure.service.service import Refusal, Service
 
 MAX_LINE = 8_000_000
 """Bytes of a line at the most, its newline not counted."""
@@ -34,16 +34,14 @@ QUEUED = 256
 SLOTS = {"foresee": "recall", "before_prompt_build": "recall", "tool": "tools"}
 THREADS = {"recall": 1, "turns": 1, "tools": 2}
 CANCEL = "$/cancel"
-_log = logging.getLogger("perdure.openclaw")
 
 
-class RpcError(Exception):
-    """What a request is answered with instead of a result."""
+class RpcError(Refusal):
+    """What a request is answered with instead of a result, with the protocol's code for it."""
 
     def __init__(self, code: int, message: str, request_id: Id = None) -> None:
         super().__init__(message)
         self.code = code
-        self.message = message
         self.request_id = request_id
 
 
@@ -117,7 +115,7 @@ class Writer:
 
     def error(self, error: RpcError) -> None:
         """Refuse a request."""
-        self._put(error.request_id, error={"code": error.code, "message": error.message})
+        self._put(error.request_id, error={"code": error.code, "message": str(error)})
 
     def _put(self, request_id: Id, **answer: Any) -> None:
         message = {"jsonrpc": "2.0", "id": request_id, **answer}
@@ -129,33 +127,25 @@ class Writer:
                 view = view[os.write(self._handle, view) :]
 
 
-class Handler(Protocol):
-    """What requests are handed to."""
-
-    def handle(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Return a request's result, as JSON values; raises RpcError."""
-
-
-class Server:
+class Server(Service):
     """Answers requests: recall in a slot of its own, the events of turns one after the other, tools two at a time."""
 
-    def __init__(self, handler: Handler, writer: Writer) -> None:
-        self._handler = handler
+    def __init__(self, do: Callable[[str, Mapping[str, Any]], Any], writer: Writer) -> None:
+        super().__init__(do, THREADS)
         self._writer = writer
-        self._pools = {name: ThreadPoolExecutor(count, f"perdure-{name}") for name, count in THREADS.items()}
-        self._lock = threading.Lock()
         self._pending: dict[object, Future[None]] = {}
 
-    def serve(self, handle: int, stop: int) -> None:
-        """Answer what comes through a pipe until the other side closes it, or something comes through `stop`."""
-        for line in lines(handle, stop):
-            try:
-                if isinstance(line, RpcError):
-                    raise line
-                if line.strip():
-                    self._take(parse(line))
-            except RpcError as error:
-                self._writer.error(error)
+    def serve(self, handle: int) -> None:
+        """Answer what comes through a pipe until the other side closes it, or `stop`."""
+        with suppress(BrokenPipeError):
+            for line in lines(handle, self.stopped):
+                try:
+                    if isinstance(line, RpcError):
+                        raise line
+                    if line.strip():
+                        self._take(parse(line))
+                except RpcError as error:
+                    self._writer.error(error)
 
     def close(self) -> None:
         """Drop what waits; what runs goes on to its end."""
@@ -182,21 +172,14 @@ class Server:
 
     def _answer(self, request: Request) -> None:
         try:
-            result = self._handler.handle(request.method, request.params)
-        except RpcError as error:
-            self._refuse(request, error.code, error.message)
-        except PerdureError as error:
-            self._refuse(request, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
-        except Exception as error:  # noqa: BLE001 - the border of the process: one request must not end it
-            _log.exception("request %s failed", request.method[:40])
-            self._refuse(request, INTERNAL_ERROR, f"unexpected {type(error).__name__}; please report it")
+            result = self.done(request.method, request.params)
+        except Refusal as error:
+            code = error.code if isinstance(error, RpcError) else INTERNAL_ERROR
+            if request.answered:
+                self._writer.error(RpcError(code, str(error), request.id))
         else:
             if request.answered:
                 self._writer.result(request.id, result)
-
-    def _refuse(self, request: Request, code: int, message: str) -> None:
-        if request.answered:
-            self._writer.error(RpcError(code, message, request.id))
 
     def _cancel(self, request_id: Any) -> None:
         with self._lock:
