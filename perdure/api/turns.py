@@ -144,7 +144,7 @@ class Turns(Facade):
         self._engine.note_use(messages, context)
         if not self._engine.settings.auto_capture:
             return 0
-        return self._engine.capture(messages, context)
+        return self._engine.take_in(messages, context)
 
     def before_compaction(self, messages: Messages, context: TurnContext) -> int:
         """Take in what a host is about to drop from a conversation, as `after` does, and index all of it."""

@@ -1,4 +1,4 @@
-"""Step five: is it new, known already, over, or does it take the place of something?"""
+"""Is it new, known already, over, or does it take the place of something?"""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ NAMED = 0.6
 """Cosine from which on a statement that speaks of a change is taken to mean a known one, which is then marked."""
 MAX_COMPARED = 16_000
 """Characters of two texts: what they replace of each other is told clause by clause, which nobody can say of pages."""
-ASKED = "asked to forget it"
+ASKED_TO_FORGET = "asked to forget it"
 BESIDE = Verdict(Action.ADD, "new", 1.0)
 MARKED = Verdict(Action.UPDATE, "speaks of a change of this", 0.6, part=True)
 DENIED = Verdict(Action.ADD, "says that it is not so", 0.4, doubtful=True)
@@ -161,7 +161,7 @@ def _compared(
     if orders := list(orders_to_forget(fact.text)):
         facts = every(connection, view)
         meant = [old for order in orders for old in among(order, facts).clear]
-        return permitted(fact, meant, Decision(Action.DELETE, meant[0].id, ASKED, 0.9)) if meant else NEW
+        return permitted(fact, meant, Decision(Action.DELETE, meant[0].id, ASKED_TO_FORGET, 0.9)) if meant else NEW
     found = candidates(connection, fact, view, near)
     known = [old for old in found if old.id not in passed and old.metadata.get(SPEAKER) == fact.metadata.get(SPEAKER)]
     if levels.vector:

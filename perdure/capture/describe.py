@@ -1,4 +1,4 @@
-"""Step four: category, slot, reason and tags of a statement; patterns that the user supplies for them."""
+"""Category, slot, reason and tags of a statement; patterns that the user supplies for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step one: what is new in this turn, freed of our own blocks and of secrets.
+"""What is new in this turn, freed of our own blocks and of secrets.
 
 Runs while the host waits, so it looks at new messages only and does nothing that could take long.
 """

@@ -40,7 +40,8 @@ _ASSISTANT = "assistant"
 _UNSURE = 0.5
 """Confidence of what the assistant said."""
 _NEIGHBOURS = 8
-ASKED = "rule:remember"
+ASKED_TO_REMEMBER = "rule:remember"
+"""How a fact was extracted that `_draft` made of the cue "remember"."""
 _ITSELF = lazy(r"\b(?:i|i'(?:m|ve|ll|d)|me|my|mine|myself|we|us|our)\b")
 
 
@@ -167,7 +168,7 @@ class Capturer:
                 return Written(prepared.fact, repeats)
             prepared = replace(prepared, verdict=repeats)
         # An order to remember always counts.
-        reason = guard.reason() if prepared.fact.extraction_method != ASKED else None
+        reason = guard.reason() if prepared.fact.extraction_method != ASKED_TO_REMEMBER else None
         if reason is not None:
             return _held(tx, prepared, reason)
         written = confirmed(tx, self._writer.write(tx, prepared), prepared.fact.channel)

@@ -1,4 +1,4 @@
-"""Step two: the sentences of a message, without code, logs, markup and other pasted text.
+"""The sentences of a message, without code, logs, markup and other pasted text.
 
 Also the clauses of a sentence that can stand alone, and what a pronoun at its head stands for where that is told.
 """

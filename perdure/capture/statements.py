@@ -1,4 +1,4 @@
-"""Step three: statements that a person made about themselves and their world, told from talk."""
+"""Statements that a person made about themselves and their world, told from talk."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def statements(
         if found and len(sentence) <= MAX_MARK and _JOKE.search(sentence):
             found.pop()
         stated = each.stated if chosen is None else chosen
-        kept = [replace(found, moment=each.moment and found.cue != "remember") for found in stated]
+        kept = [replace(one, moment=each.moment and one.cue != "remember") for one in stated]
         # A question in front of it may be all that the message is for.
         after = explained(sentence, front, asked) if not each.number or not front.endswith("?") else ""
         if not each.asked and (after is None or (after and asked and _LEAVE.search(fold(asked)))):

@@ -1,4 +1,4 @@
-"""Step six: a described fact is compared and written. Every way in ends here: captured, stored, imported by hand."""
+"""A described fact is compared and written. Every way in ends here: captured, stored, imported by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perdure.capture.decide import (
-    ASKED,
+    ASKED_TO_FORGET,
     CANDIDATES,
     SURE,
     Action,
@@ -131,7 +131,7 @@ class Writer:
         if old is not None and decision.action is Action.DELETE:
             if late:
                 return Written(old, Decision(Action.NOOP, old.id, "said before what it would withdraw"))
-            withdraw = forget if decision.reason == ASKED else retract
+            withdraw = forget if decision.reason == ASKED_TO_FORGET else retract
             return Written(withdraw(tx, old.id, decision.reason), decision)
         if old is not None and late and strength(old.channel) >= strength(fact.channel):
             # Turns may be captured in another order than they were said in: the later word stands.

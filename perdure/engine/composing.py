@@ -196,7 +196,7 @@ def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
     return make
 
 
-def judge_of(settings: Settings, store: Store, model: Model | None) -> LanguageJudge | None:
+def language_judge(settings: Settings, store: Store, model: Model | None) -> LanguageJudge | None:
     """Return what asks the language model where the rules of capture are unsure; None without one."""
     if model is None:
         return None

@@ -25,7 +25,7 @@ from perdure.embed.base import Embedder
 from perdure.engine.composing import (
     check_patterns,
     embedder_factory,
-    judge_of,
+    language_judge,
     llm_factory,
     load_extensions,
     recall_options,
@@ -97,6 +97,7 @@ class Engine:
         make_llm = llm_factory(settings)
         summaries = Summaries(settings.summary_threshold)
         self.store = store_of(home, settings, guest=guest, moved=moved, clock=self.clock, summaries=summaries)
+        # At which what works in the background waits for turns; recall's gate is another.
         self.gate = TurnGate()
         self._keeps_house = not guest and self.store.refusal is None
         self.keeper = Keeper(self.gate, self._tick)
@@ -238,7 +239,7 @@ class Engine:
             if self.store.refusal is None:
                 self.keeper.submit("compacted", lambda: self._compact(session))
 
-    def capture(self, messages: Messages, context: TurnContext) -> int:
+    def take_in(self, messages: Messages, context: TurnContext) -> int:
         """Acknowledge a turn: what is taken in of it is on disk when this returns; return how many messages that is."""
         audience = audience_of(context)
         if audience.home is None:
@@ -360,7 +361,7 @@ class Engine:
         """What compares facts and writes them."""
         from perdure.capture.writing import Writer
 
-        return Writer(self._leg, writing_options(self.settings), judge_of(self.settings, self.store, self.llm))
+        return Writer(self._leg, writing_options(self.settings), language_judge(self.settings, self.store, self.llm))
 
     @cached_property
     def capturer(self) -> Capturer:

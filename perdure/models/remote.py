@@ -10,7 +10,7 @@ from typing import Any, Final
 from perdure.embed.base import Embedder, EmbedderIdentity, Vectors, clean_text, model_input, unit_rows
 from perdure.errors import ModelError, SettingsError
 from perdure.models.endpoint import Endpoint
-from perdure.recall.slot import Breaker
+from perdure.recall.lane import Breaker
 from perdure.secrets.redact import redact
 from perdure.text.tokens import estimate_tokens
 

@@ -37,7 +37,7 @@ from perdure.store.store import machine_prefix
 from perdure.text.fence import strip_fenced
 
 RETRY_SECONDS = 60.0
-SAID = 64
+COMPLAINTS = 64
 """Messages that are not repeated within a minute: some name a caller, and there may be any number of these."""
 UNAVAILABLE = ToolResult(
     "Memory cannot be opened or used now. Go on without it.", {"error": "unavailable"}, refused=True
@@ -149,7 +149,7 @@ class PerdurePlugin:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._retry_at = 0.0
-        self._said: Recent[str, float] = Recent(SAID)
+        self._complaints: Recent[str, float] = Recent(COMPLAINTS)
 
     def host_started(self, context: TurnContext) -> None:
         """Open the store, so that the model is loading before the first turn."""
@@ -160,11 +160,11 @@ class PerdurePlugin:
         self._guarded("foresee", lambda memory: memory.turns.foresee(_text(prompt), context))
 
     def opening(self, context: TurnContext) -> Opening | None:
-        """Return what a session should begin with."""
+        """Return what a session should begin with. No hook: a host that has a place for it asks."""
         return self._guarded("opening", lambda memory: memory.turns.opening(context))
 
     def before_agent_start(self, prompt: str, messages: Messages, context: TurnContext) -> Recall | None:
-        """Return what the model should see with this prompt."""
+        """Return what the model should see with this prompt, which alone decides: `messages` are not looked at."""
         return self._guarded("before_agent_start", lambda memory: memory.turns.before(_text(prompt), context))
 
     def agent_end(self, messages: Messages, success: bool, context: TurnContext) -> int | None:
@@ -275,9 +275,9 @@ class PerdurePlugin:
     def _say(self, hook: str, what: str) -> None:
         """Tell the operator, the same thing at most once a minute."""
         now = time.monotonic()
-        last = self._said.get(what)
+        last = self._complaints.get(what)
         if last is None or now - last >= RETRY_SECONDS:
-            self._said.put(what, now)
+            self._complaints.put(what, now)
             _log.error("memory is not working in %s, the turn goes on without it: %s", hook, what)
 
 

@@ -1,4 +1,4 @@
-"""Step one and a half: the other names of what is asked about.
+"""The other names of what is asked about.
 
 "Did GHA fail again?" is asked as "Did GHA (GitHub Actions) fail again?", so that words, vectors and slots find what was
 said under either name.

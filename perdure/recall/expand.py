@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Protocol
 
 from perdure.errors import ModelError, StoreError
 from perdure.llm import WORDINGS, Asker
-from perdure.recall.slot import Slot, Ticket
+from perdure.recall.lane import Lane, Ticket
 from perdure.store import llm
 from perdure.store.store import Store
 from perdure.text.clean import clean
@@ -51,7 +51,7 @@ class Expander:
         """Ask `model`; None: nothing is ever added."""
         self._store = store
         self._model = model
-        self._slot = Slot("expansion")
+        self._lane = Lane("expansion")
 
     def begin(self, query: str, expand: Expand, seconds: float) -> Callable[[float], Expansion]:
         """Return what gives the wordings of a query that are there before a time (`time.monotonic()`)."""
@@ -61,14 +61,14 @@ class Expander:
         if expand == "wait":
             found = replace(self._asked(model, query, None), seconds=time.monotonic() - began)
             return lambda deadline: found
-        ticket = self._slot.start(lambda: self._asked(model, query, seconds))
+        ticket = self._lane.start(lambda: self._asked(model, query, seconds))
         return (lambda deadline: Expansion(state="busy")) if ticket is None else partial(_taken, ticket)
 
     def close(self) -> None:
         """End what runs, and the thread."""
         if self._model is not None:
             self._model.interrupt()
-        self._slot.close()
+        self._lane.close()
 
     def _asked(self, model: Model, query: str, timeout: float | None) -> Expansion:
         key = llm.wordings_key(self._store.key, query)

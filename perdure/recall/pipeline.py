@@ -20,11 +20,11 @@ from perdure.recall.block import Overtaken, Stale, dress, in_order, line, marks,
 from perdure.recall.expand import Expand, Expander
 from perdure.recall.judge import adjusted, merge
 from perdure.recall.kinds import anothers, owned
+from perdure.recall.lane import Lane
 from perdure.recall.options import ALIASES, DATES, DIRECTIVE, LINKS, NEWEST, PROFILE, RecallOptions
 from perdure.recall.query import understand
 from perdure.recall.receipt import Receipt
 from perdure.recall.retrievers import Legs, Source, token_counter
-from perdure.recall.slot import Slot
 from perdure.recall.turn import Candidate, CountTokens, Find, Judge, Turn, VectorLeg
 from perdure.recall.unasked import NO_EVIDENCE, Profile, bridging_names, dated, directed, linked
 from perdure.speech.typed import typed
@@ -82,7 +82,7 @@ class Recaller:
     def __post_init__(self) -> None:
         self._speller = Speller(self.store.database)
         self._legs = Legs(self.source)
-        self._second_look = Slot("reranker")
+        self._second_look = Lane("reranker")
         self._profile = Profile()
         # In this order: those before it are what one starts from, and stay as they are.
         self._unasked: Sequence[tuple[str, Find]] = (
@@ -95,7 +95,7 @@ class Recaller:
         """Return what the model should see for a prompt, or None for silence, and the receipt."""
         began = time.monotonic()
         now = self.clock.now()
-        query = understand(_asked(prompt, self.store.key, session))
+        query = understand(_typed_part(prompt, self.store.key, session))
         view = View(
             audience, now, as_of=asked.as_of, include_superseded=asked.include_superseded, tag=asked.tag,
             channels=AUTO_RECALLED, approved_only=True,
@@ -131,14 +131,14 @@ class Recaller:
 
     def _recalled(self, turn: Turn, expand: Expand) -> None:
         """Have all come up that is to, best first."""
-        asked, known = turn.query, self._speller
+        query, known = turn.query, self._speller
         turn.query = (
-            turn.tried(ALIASES, lambda turn: known.spell(asked, turn.view.audience, turn.view.now, turn.deadline))
-            or asked
+            turn.tried(ALIASES, lambda turn: known.spell(query, turn.view.audience, turn.view.now, turn.deadline))
+            or query
         )
         turn.judge = judge = self._search(turn, expand)
         at_once = turn.tried(DIRECTIVE, directed) or []
-        turn.ranked = self._judged(turn, judge, asked.text, {each.id for each in at_once})
+        turn.ranked = self._judged(turn, judge, query.text, {each.id for each in at_once})
         self._rerank(turn)
         self._bring(turn, [(DIRECTIVE, lambda _: at_once), *self._unasked])
         turn.ranked.sort(key=lambda each: each.leg != PROFILE)
@@ -146,7 +146,7 @@ class Recaller:
 
     def foresee(self, prompt: str, audience: Audience, session: str | None = None) -> None:
         """Do what the prompt alone decides, before the recall: embed it. Leaves nothing behind that could be seen."""
-        query = understand(_asked(prompt, self.store.key, session))
+        query = understand(_typed_part(prompt, self.store.key, session))
         leg = self.vector_leg()
         if leg is not None and query.trivial is None:
             deadline = time.monotonic() + self.options.deadline
@@ -185,8 +185,8 @@ class Recaller:
         turn.deadline += waited
         judge = self._legs.search(turn)
         turn.expansion = wordings(began + waited + soon)
-        asked = map(understand, turn.expansion.wordings)
-        others = [turn.asking(query) for query in asked if query.trivial is None]
+        queries = map(understand, turn.expansion.wordings)
+        others = [turn.asking(query) for query in queries if query.trivial is None]
         return merge(turn, judge, [(other, self._legs.search(other)) for other in others]) if others else judge
 
     def _bring(self, turn: Turn, retrievers: Sequence[tuple[str, Find]]) -> None:
@@ -194,10 +194,10 @@ class Recaller:
         for name, find in retrievers:
             turn.add(turn.tried(name, find) or ())
 
-    def _judged(self, turn: Turn, judge: Judge, asked: str, by_directive: Collection[str]) -> list[Candidate]:
+    def _judged(self, turn: Turn, judge: Judge, text: str, by_directive: Collection[str]) -> list[Candidate]:
         """Return the facts that have evidence enough, best first, and say of the others what they failed at."""
         adjustments = set(self.options.adjustments)
-        stems, owners = terms(asked), owned(asked)
+        stems, owners = terms(text), owned(text)
         for each in turn.facts:
             if anothers(owners, each.fact.text):
                 each.verdict = _ANOTHERS
@@ -322,7 +322,7 @@ def _says(fact: Fact) -> Hashable:
     return said(fact.text), *map(folded_slot, (fact.entity, fact.key, fact.value))
 
 
-def _asked(prompt: str, key: bytes, session: str | None) -> str:
+def _typed_part(prompt: str, key: bytes, session: str | None) -> str:
     """Return what a person asks in a prompt; all of one that no person has typed."""
     text = strip_fenced(prompt, key, session)
     return typed(text) or text

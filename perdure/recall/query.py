@@ -1,4 +1,4 @@
-"""Step one: what is asked, and in which parts."""
+"""What is asked, and in which parts."""
 
 from __future__ import annotations
 

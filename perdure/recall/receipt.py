@@ -1,4 +1,4 @@
-"""Step seven: why each memory came, and why others did not."""
+"""Why each memory came, and why others did not."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from perdure.errors import ModelError
 from perdure.index.vector_index import Survey, all_cosines
 from perdure.recall.gate import NEAR, SHARED
 from perdure.recall.judge import judge_of
+from perdure.recall.lane import Lane, Ticket
 from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, VECTOR
 from perdure.recall.query import Query
-from perdure.recall.slot import Slot, Ticket
 from perdure.recall.turn import Candidate, CountTokens, Find, Judge, MissingError, Passage, Turn, VectorLeg
 from perdure.store.scope import Audience
 from perdure.store.search import by_ids, by_phrases, lexical, named
@@ -39,15 +39,15 @@ class Source(Protocol):
 
 
 class Legs:
-    """Searches: words and slots in the caller's thread, vectors in a slot of their own, passages in another."""
+    """Searches: words and slots in the caller's thread, vectors in a lane of their own, passages in another."""
 
     def __init__(self, source: Source | None = None, *, near: int = NEAR, shared: int = SHARED) -> None:
         """Have a model judge so many of the nearest, and so many more of those that share words."""
         self._source = source
         self._near = near
         self._shared = shared
-        self._vectors = Slot("vector-leg")
-        self._passages = Slot("passage-leg")
+        self._vectors = Lane("vector-leg")
+        self._passages = Lane("passage-leg")
 
     def search(self, turn: Turn) -> Judge:
         """Search for what a turn asks, and return what judges it; what the legs found stands in the turn."""
@@ -80,7 +80,7 @@ class Legs:
             leg.embedder.interrupt()
 
     def close(self) -> None:
-        """End the slots' threads."""
+        """End the lanes' threads."""
         self._vectors.close()
         self._passages.close()
 

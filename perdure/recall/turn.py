@@ -16,9 +16,9 @@ from perdure.index.vector_index import Survey, Surveyor
 from perdure.ranking.calibration import Calibration
 from perdure.recall.expand import OFF, Expansion
 from perdure.recall.gate import SHARED, LearnedGate
+from perdure.recall.lane import Breaker
 from perdure.recall.options import RecallOptions
 from perdure.recall.query import Query
-from perdure.recall.slot import Breaker
 from perdure.store.fact import Fact
 from perdure.store.search import Lexical, View
 from perdure.store.sql import Connection

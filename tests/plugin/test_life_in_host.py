@@ -123,7 +123,7 @@ def test_the_recovery_comes_before_the_first_prune(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder="none", clock=clock) as memory:
         engine = memory._engine
         engine.keeper.close()
-        engine.capture([{"role": "user", "content": "Remember that the heron nests at the lake."}], TurnContext())
+        engine.take_in([{"role": "user", "content": "Remember that the heron nests at the lake."}], TurnContext())
         assert engine.store.inbox.waiting == 1
     clock.advance(30 * 86_400)
     with Memory.open(tmp_path, embedder="none", timers=True, clock=clock) as memory:

@@ -16,11 +16,11 @@ from perdure.embed.load import load_default
 from perdure.engine.model import Model
 from perdure.hooks.types import Channel, Recall, RecallItem
 from perdure.index.vector_index import ExactIndex, Surveyor
+from perdure.recall.lane import Breaker
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.retrievers import Source
-from perdure.recall.slot import Breaker
 from perdure.recall.turn import Candidate, Passage, VectorLeg
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience

@@ -16,8 +16,8 @@ import pytest
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError
 from perdure.index.vector_index import Survey, VectorHit
+from perdure.recall.lane import Breaker, Lane, Ticket
 from perdure.recall.options import PASSAGES
-from perdure.recall.slot import Breaker, Slot, Ticket
 from perdure.recall.turn import Passage
 from perdure.store.scope import Audience
 from perdure.store.search import View
@@ -126,50 +126,50 @@ def test_the_breaker_opens_rests_and_closes() -> None:
     assert not breaker.open(36.0)
 
 
-def test_a_slot_takes_one_call_at_a_time(release: threading.Event) -> None:
-    slot = Slot("test")
-    first = slot.start(lambda: release.wait(HANGING))
+def test_a_lane_takes_one_call_at_a_time(release: threading.Event) -> None:
+    lane = Lane("test")
+    first = lane.start(lambda: release.wait(HANGING))
     assert first is not None
-    assert slot.start(lambda: True) is None
+    assert lane.start(lambda: True) is None
     assert first.result(0.01) is None
     assert first.error == "late"
     release.set()
     assert first.result(HANGING) is True
-    slot.close()
+    lane.close()
 
 
-def test_a_slot_keeps_an_error_of_ours_for_the_receipt() -> None:
+def test_a_lane_keeps_an_error_of_ours_for_the_receipt() -> None:
     def fail() -> bool:
         raise ModelError("no")
 
-    slot = Slot("test")
-    ticket = slot.start(fail)
+    lane = Lane("test")
+    ticket = lane.start(fail)
     assert ticket is not None
     assert ticket.result(HANGING) is None
     assert ticket.error == "ModelError"
-    slot.close()
+    lane.close()
 
 
-def test_a_slot_goes_on_after_a_call_that_ended_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    slot = Slot("test")
+def test_a_lane_goes_on_after_a_call_that_ended_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = Lane("test")
     started: queue.SimpleQueue[Ticket[int] | None] = queue.SimpleQueue()
     # The hook is called by the thread that is about to end.
-    monkeypatch.setattr(threading, "excepthook", lambda _: started.put(slot.start(lambda: 7)))
+    monkeypatch.setattr(threading, "excepthook", lambda _: started.put(lane.start(lambda: 7)))
 
     def fail() -> int:
         raise ZeroDivisionError
 
-    ticket = slot.start(fail)
+    ticket = lane.start(fail)
     assert ticket is not None
     assert ticket.result(HANGING) is None
     following = started.get(timeout=HANGING)
     assert following is not None
     assert following.result(HANGING) == 7
-    slot.close()
+    lane.close()
 
 
-def test_closing_an_unused_slot_is_no_error() -> None:
-    Slot("test").close()
+def test_closing_an_unused_lane_is_no_error() -> None:
+    Lane("test").close()
 
 
 class HangingIndex:
@@ -240,7 +240,7 @@ def test_a_writer_that_holds_the_database_costs_a_turn_nothing(desk: Desk) -> No
 def test_a_thousand_bad_turns_leave_no_thread_and_at_most_the_words(desk: Desk, release: threading.Event) -> None:
     desk.put(ANSWER)
     assert desk.leg is not None
-    # What can be interrupted or fails gets a recaller of its own: what stays stuck would keep its slot busy.
+    # What can be interrupted or fails gets a recaller of its own: what stays stuck would keep its lane busy.
     ending = [desk.broken(each) for each in (FailingEmbedder(), NanEmbedder(), WrongDimsEmbedder())]
     ending.append(desk.broken(HangingEmbedder(release)))
     stuck = replace(desk.leg, index=HangingIndex(release))
@@ -254,7 +254,7 @@ def test_a_thousand_bad_turns_leave_no_thread_and_at_most_the_words(desk: Desk, 
         recall, receipt = (sources[turn // 2 % 2] if turn % 2 else plain).recall(QUESTION, Audience.of())
         seen.append([item.text for item in recall.items] if recall else [])
         met.add(receipt.states["lance"])
-        assert threading.active_count() <= before + 5, "three slots for vectors, two for passages"
+        assert threading.active_count() <= before + 5, "three lanes for vectors, two for passages"
     assert met == {"ModelError", "late", "resting or busy"}
     assert [ANSWER] in seen
     assert [texts for texts in seen if texts not in ([ANSWER], [])] == []

@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 class Ticket(Generic[Result]):
-    """A call that runs in a slot."""
+    """A call that runs in a lane."""
 
     def __init__(self, work: Callable[[], Result]) -> None:
         self._work = work
@@ -36,7 +36,7 @@ class Ticket(Generic[Result]):
         return self._result
 
 
-class Slot:
+class Lane:
     """Runs one call at a time in a thread of its own, started at the first call."""
 
     def __init__(self, name: str) -> None:
