@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 from perdure.background.file_watcher import FileWatcher, WatcherState
@@ -17,6 +17,7 @@ from perdure.files import registry
 from perdure.files.index import Difference, FileIndex, Synced
 from perdure.files.roots import Kind, Root, root_of
 from perdure.files.transcript_log import TranscriptLog, safe_name
+from perdure.hooks.types import Messages
 from perdure.recent import Recent
 from perdure.store.listing import Progress
 from perdure.store.scope import Audience, Scope
@@ -154,7 +155,7 @@ class FileSync:
         """Stems of the files of conversations that go on."""
         return self._running.keys()
 
-    def note(self, scope: Scope, session: str, messages: Sequence[object], at: float) -> None:
+    def note(self, scope: Scope, session: str, messages: Messages, at: float) -> None:
         """Add what was said in a session, at a time, to perdure's own record; the index follows by its threshold."""
         self._running.put(safe_name(session), True)
         if self.log.append(scope, session, messages, at):

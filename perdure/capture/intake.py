@@ -5,20 +5,20 @@ Runs while the host waits, so it looks at new messages only and does nothing tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from perdure.hooks.types import Messages
 from perdure.regex import lazy
-from perdure.speech.author import Author, uses_tools
+from perdure.speech.author import Author, author_of, uses_tools
 from perdure.speech.orders import asks_to_remember
 from perdure.speech.people import speaker_of, speakers, without_name
-from perdure.speech.said import Said, read
-from perdure.text.clean import clip
+from perdure.speech.spans import spoken
+from perdure.speech.typed import typed
+from perdure.text.clean import clip, message_text
 from perdure.text.fence import strip_fenced
-from perdure.text.history import unread
+from perdure.text.history import MAX_RAW, unread
 from perdure.text.scripts import dense_script
 from perdure.text.timestamps import seconds, zone_told
 
@@ -49,8 +49,8 @@ class Intake:
     tail: str  # the cursor behind the last message
     clipped: int  # how many messages were cut to the limit
     left_out: tuple[str, ...] = ()  # the kinds of the secrets that were taken out, message by message
-    heard: tuple[Said | None, ...] = ()  # all new messages, of anybody, each read once
-    history: tuple[object, ...] = ()  # all that the host has: what was known before is as it came
+    fresh: Messages = ()  # all new messages, of anybody, as the host has them
+    redacted: Mapping[str, str] = field(default_factory=dict)  # what became of whole texts
 
 
 def take(messages: Messages, tail: str, key: bytes, session: str | None, limits: Limits) -> Intake:
@@ -59,54 +59,56 @@ def take(messages: Messages, tail: str, key: bytes, session: str | None, limits:
     The store's key marks messages and recognises our own blocks, which were made for the session.
     """
     fresh, tail = unread(messages, tail, key)
-    known = messages[: len(messages) - len(fresh)]
-    strip = partial(strip_fenced, key=key, session=session)
-    heard = [read(message, strip) for message in fresh]
     taken: list[Mapping[str, Any]] = []
     clipped = 0
     left_out: list[str] = []
+    redacted: dict[str, str] = {}
     several = len(speakers(messages)) > 1
-    before, asked = _said_last([read(message, strip) for message in known[-LOOKED_BACK:]])
-    for told in _answered(heard):
-        if told.author is Author.ASSISTANT:
-            asked = _question(told)
+    before, asked = _said_last(messages[: len(messages) - len(fresh)], key, session)
+    for author, message in _spoken(fresh):
+        text = _text(message, author, key, session)
+        if author is Author.ASSISTANT:
+            asked = _question(text)
             if not limits.assistant:
                 continue
-        left_out += told.spoken.secrets
-        said: str = told.spoken.plain if told.author is Author.USER else told.spoken.text
+        told = spoken(text)
+        left_out += told.secrets
+        if len(text) <= MAX_RAW:
+            redacted[text] = told.text
+        said: str = told.plain if author is Author.USER else told.text
         clipped += len(said) > limits.max_chars
         said = _within(said, limits.max_chars)
-        if told.author is Author.ASSISTANT:
-            beside = {"role": told.author.value}
-        elif several and (name := speaker_of(told.message)):
+        if author is Author.ASSISTANT:
+            beside = {"role": author.value}
+        elif several and (name := speaker_of(message)):
             beside, said = {"name": name}, without_name(said, name)
         else:
-            beside = {name: text for name, text in (("before", before), ("asked", asked)) if text}
+            beside = {name: told for name, told in (("before", before), ("asked", asked)) if told}
         if len(said) >= _least(said, limits.min_chars):
-            at = {"at": seconds(told.message.get("timestamp")), **zone_told(told.message)}
-            taken.append({"text": said, **at, **beside})
-        if told.author is Author.USER:
-            before, asked = said if len(told.text) <= MAX_BEFORE else "", ""
-    return Intake(tuple(taken), tail, clipped, tuple(left_out), tuple(heard), (*known, *heard))
+            taken.append({"text": said, "at": seconds(message.get("timestamp")), **zone_told(message), **beside})
+        if author is Author.USER:
+            before, asked = said if len(text) <= MAX_BEFORE else "", ""
+    return Intake(tuple(taken), tail, clipped, tuple(left_out), fresh, redacted)
 
 
-def _said_last(known: Sequence[Said | None]) -> tuple[str, str]:
+def _said_last(known: Messages, key: bytes, session: str | None) -> tuple[str, str]:
     """Return what the user said last in messages that are not new, if it is short, and what they were asked since."""
     before = asked = ""
-    for told in _answered(known):
-        if told.author is Author.USER:
-            before = told.spoken.plain if len(told.text.strip()) <= MAX_BEFORE else ""
-        else:
-            asked = _question(told)
-    return before, asked
+    for author, message in _spoken(known[-LOOKED_BACK:]):
+        text = _text(message, author, key, session).strip()
+        before, asked = (text, "") if author is Author.USER else (before, _question(text))
+    return spoken(before).plain if len(before) <= MAX_BEFORE else "", asked
 
 
-def _question(told: Said) -> str:
-    """Return the question with which an answer ends, if it is short, redacted."""
-    if not told.text.rstrip().endswith(("?", "？")):
-        return ""
-    last = _SENTENCE.split(told.spoken.text[-2 * MAX_BEFORE :].strip())[-1]
-    return last if last.endswith(("?", "？")) and len(last) <= MAX_BEFORE else ""
+def _question(text: str) -> str:
+    """Return the question with which a text ends, if it is short, redacted."""
+    last = _SENTENCE.split(text[-2 * MAX_BEFORE :].strip())[-1]
+    return spoken(last).text if last.endswith(("?", "？")) and len(last) <= MAX_BEFORE else ""
+
+
+def _text(message: Mapping[str, Any], author: Author, key: bytes, session: str | None) -> str:
+    text = strip_fenced(message_text(message), key, session)
+    return typed(text) if author is Author.USER else text
 
 
 def _within(text: str, limit: int) -> str:
@@ -134,19 +136,20 @@ def as_sequence(messages: object) -> Sequence[Any]:
     return tuple(messages) if isinstance(messages, Sequence) and not isinstance(messages, str | bytes) else ()
 
 
-def _answered(heard: Iterable[Said | None]) -> Iterator[Said]:
+def _spoken(messages: Messages) -> Iterator[tuple[Author, Mapping[str, Any]]]:
     """Yield what a person said and what the assistant answered them.
 
     An answer is left out if a tool was used for it, since what it says may come from a page or a file, and if it
     answers no person.
     """
     answers = False
-    for told in filter(None, heard):
-        if told.author is Author.USER:
-            answers = bool(told.text)
+    for message in messages:
+        author = author_of(message) if isinstance(message, Mapping) else None
+        if author is Author.USER:
+            answers = bool(typed(message_text(message)))
             if answers:
-                yield told
-        elif told.author is Author.MACHINE or uses_tools(told.message):
+                yield author, message
+        elif author is Author.MACHINE or (author and uses_tools(message)):
             answers = False
-        elif told.author is Author.ASSISTANT and answers:
-            yield told
+        elif author is Author.ASSISTANT and answers:
+            yield author, message

@@ -247,7 +247,7 @@ class Engine:
             return 0
         with self.gate.turn():
             taken = self._intake.take(messages, context, audience.home)
-            record = self.files.recorder(taken.history, context, audience, taken.at)
+            record = self.files.recorder(messages, context, audience, taken.at)
         if taken.left_out:
             self.keeper.submit("left out", lambda: self._tell_left_out(taken, str(audience.home)))
         if taken.entry is not None:

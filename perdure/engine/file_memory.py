@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.background.file_sync import FileSync
 from perdure.background.keeper import Keeper, TurnGate
-from perdure.capture.intake import Intake
+from perdure.capture.intake import Intake, as_sequence
 from perdure.clock import Clock
 from perdure.embed.base import Embedder
 from perdure.engine.settings import Settings
@@ -27,7 +27,7 @@ from perdure.files.retrievers import Chunk
 from perdure.files.roots import Kind
 from perdure.files.search import Answer, Ask, Draft, FileSearch, citation
 from perdure.files.shared_log import log_of
-from perdure.hooks.types import TurnContext
+from perdure.hooks.types import Messages, TurnContext
 from perdure.ranking.calibration import Scale
 from perdure.recall import retrievers
 from perdure.recall.turn import Passage
@@ -118,21 +118,22 @@ class FileMemory:
                 _log.warning("the %s folder of the host is not searched: %s", kind, type(error).__name__)
 
     def recorder(
-        self, messages: Sequence[object], context: TurnContext, audience: Audience, at: float
+        self, messages: Messages, context: TurnContext, audience: Audience, at: float
     ) -> Callable[[], None] | None:
         """Return what records a turn's conversation, or None: the host keeps its conversations itself."""
         home, session = audience.home, context.session_id
         if home is None or not session or not is_recorded(self._settings, context):
             return None
-        scope = Scope.parse(context.project) if context.project else home
-        return lambda: self.sync.note(scope, session, messages, at)
+        # The host may go on with its own list before the background comes to it.
+        kept, scope = tuple(as_sequence(messages)), Scope.parse(context.project) if context.project else home
+        return lambda: self.sync.note(scope, session, kept, at)
 
     def said(self, intake: Intake, context: TurnContext, at: float) -> Sequence[Mapping[str, Any]]:
         """Return what is to be recorded of a turn; nothing if the host keeps its conversations itself."""
         if not is_recorded(self._settings, context):
             return ()
         try:
-            return self.log.said(intake.heard, context.session_id or "", at)
+            return self.log.said(intake.fresh, context.session_id or "", at, intake.redacted)
         except StoreUnavailableError:
             if not self._store.database.shared:
                 raise

@@ -33,7 +33,6 @@ class Taken:
     entry: Entry | None  # as it stands in the inbox; None if there was nothing new
     left_out: tuple[str, ...]  # kinds of secrets
     at: float  # the time of the turn, epoch seconds
-    history: Sequence[object]  # the host's messages, the new ones read
 
 
 @dataclass(eq=False, repr=False)
@@ -74,4 +73,4 @@ class TurnIntake:
             })  # fmt: skip
         # Not before: a turn that could not be written comes again with the next one, and is new then.
         self._cursors.put(name, intake.tail)
-        return Taken(len(intake.messages), entry, intake.left_out, at, intake.history)
+        return Taken(len(intake.messages), entry, intake.left_out, at)

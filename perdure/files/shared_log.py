@@ -11,7 +11,8 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from perdure.files.transcript_log import Fresh, TranscriptLog, header_line, line_of, safe_name, time_of, values_of
+from perdure.files.transcript_log import TranscriptLog, header_line, line_of, safe_name, time_of, values_of
+from perdure.hooks.types import Messages
 from perdure.store import conversation_lines as said
 from perdure.store.folder import prepare_folder, private_file
 from perdure.store.scope import Scope
@@ -95,11 +96,14 @@ class SharedLog(TranscriptLog):
                 path.unlink()
         return len(kept)
 
-    def _add(self, scope: Scope, session: str, now: float, fresh: Fresh, whole: bool = False) -> int:
+    def _add(
+        self, scope: Scope, session: str, now: float, fresh: Callable[[Sequence[bytes]], Messages], whole: bool = False
+    ) -> int:
         self.folder(scope)
         with self._store.database.write() as connection:
             lines = said.lines(connection, scope, session, None if whole else TAIL)
-            added = [line_of(line, self._key).removesuffix(b"\n") for line in fresh(lines)]
+            written = (line_of(self._line(message, session, now), self._key) for message in fresh(lines))
+            added = [line.removesuffix(b"\n") for line in written]
             if added:
                 said.add(connection, scope, session, added, now)
         self.pull()

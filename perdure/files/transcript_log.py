@@ -18,14 +18,14 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from perdure.errors import ScopeError, StoreBusyError, StoreError, StoreFullError, StoreUnavailableError
-from perdure.hooks.types import Messages
+from perdure.files.turns import presentable, said
+from perdure.hooks.types import Message, Messages
 from perdure.regex import lazy
-from perdure.secrets.redact import redact
-from perdure.speech.said import Said, read
+from perdure.speech.author import Author, author_of, name_of
+from perdure.speech.typed import typed
 from perdure.store.folder import FILE_MODE, prepare_folder, private_file, sync_folder, write_synced
 from perdure.store.scope import Scope
-from perdure.text.clean import clip
-from perdure.text.history import MAX_RAW, TAIL, mark, new_messages
+from perdure.text.history import TAIL, mark, new_messages
 from perdure.text.timestamps import seconds
 
 CHANGED, UNREADABLE = "changed", "unreadable"
@@ -96,7 +96,7 @@ def redacted_again(line: bytes, key: bytes) -> bytes:
     """Return a line whose message and speaker's name have passed through the present redactor."""
     values = values_of(line)
     before = {field: values[field] for field in ("content", "name") if isinstance(values.get(field), str)}
-    after = {field: clip(redact(text).text, MAX_RAW).strip() for field, text in before.items()}
+    after = {field: presentable(text) for field, text in before.items()}
     if after == before:
         return line + b"\n"
     # With the mark of what stands there now, as a host that resends its history is told from by the same redactor.
@@ -119,8 +119,8 @@ WINDOW = 65_536
 MAX_SLUG = 40
 _KNOWN = 4096
 """Scopes of which the folder's name is kept, those asked for last."""
-Fresh = Callable[[Sequence[bytes]], Sequence[Mapping[str, Any]]]
-"""Returns which lines are to be added to those that are there."""
+EMPTY: Mapping[str, str] = {}
+
 _UNSAFE = lazy(r"[^a-z0-9]+")
 
 
@@ -136,26 +136,29 @@ class TranscriptLog:
         self._key = key
         self._unsynced: set[Path] = set()
 
-    def append(self, scope: Scope, session: str, messages: Sequence[object], now: float) -> int:
-        """Add what the file does not hold yet of what the user and the assistant said, in messages read or unread.
+    def append(self, scope: Scope, session: str, messages: Messages, now: float) -> int:
+        """Add what the file does not hold yet of what the user and the assistant said.
 
         `now`: epoch seconds; the time of messages that bring none. Returns how many messages were added.
         """
-        told = self._told(messages, session)
+        spoken = [message for message in messages if self._is_speech(message, session)]
 
-        def fresh(lines: Sequence[bytes]) -> Sequence[Mapping[str, Any]]:
+        def fresh(lines: Sequence[bytes]) -> Messages:
             marks = (values_of(line).get("mark") for line in lines[-TAIL:])
             known = " ".join(each for each in marks if isinstance(each, str))
-            return [_line(each, now) for each in new_messages(told, known, lambda each: mark(_content(each)))[0]]
+            return new_messages(spoken, known, lambda message: mark(self._cleaned(message, session)))[0]
 
-        return self._add(scope, session, now, fresh) if told else 0
+        return self._add(scope, session, now, fresh) if spoken else 0
 
-    def said(self, messages: Sequence[object], session: str, now: float) -> list[dict[str, Any]]:
+    def said(
+        self, messages: Messages, session: str, now: float, redacted: Mapping[str, str] = EMPTY
+    ) -> list[dict[str, Any]]:
         """Return what `append` would write of messages, for `restore`: role, content, time and name.
 
         `now`: epoch seconds; the time of messages that bring none.
         """
-        return [_line(each, now) for each in self._told(messages, session)]
+        spoken = (message for message in messages if self._is_speech(message, session))
+        return [self._line(message, session, now, redacted) for message in spoken]
 
     def restore(self, scope: Scope, session: str, messages: Messages, now: float) -> int:
         """Add messages of a turn that a process which is gone may not have recorded.
@@ -164,13 +167,13 @@ class TranscriptLog:
 
         `now`: epoch seconds; the time of messages that bring none. Returns how many messages were added.
         """
-        told = self.said(messages, session, now)
+        spoken = self.said(messages, session, now)
 
-        def missing(lines: Sequence[bytes]) -> Sequence[Mapping[str, Any]]:
+        def missing(lines: Sequence[bytes]) -> Messages:
             latest = {line.get("mark"): seconds(line.get("timestamp")) or 0.0 for line in map(values_of, lines)}
-            return [line for line in told if latest.get(line["mark"], -math.inf) < line["timestamp"]]
+            return [line for line in spoken if latest.get(line["mark"], -math.inf) < line["timestamp"]]
 
-        return self._add(scope, session, now, missing, whole=True) if told else 0
+        return self._add(scope, session, now, missing, whole=True) if spoken else 0
 
     def flush(self) -> None:
         """Wait until the disk has all that was written here."""
@@ -267,14 +270,16 @@ class TranscriptLog:
         """Where the folders of all scopes are, or would be."""
         return self._root
 
-    def _add(self, scope: Scope, session: str, now: float, fresh: Fresh, whole: bool = False) -> int:
+    def _add(
+        self, scope: Scope, session: str, now: float, fresh: Callable[[Sequence[bytes]], Messages], whole: bool = False
+    ) -> int:
         folder = self.folder(scope)
         prepare_folder(self._root)
         with self._locked():
             path = private_file(prepare_folder(folder) / f"{safe_name(session)}.jsonl")
             with path.open("a+b", buffering=0) as file:
                 lines = _last_lines(file, whole)
-                added = [line_of(line, self._key) for line in fresh(lines)]
+                added = [line_of(self._line(message, session, now), self._key) for message in fresh(lines)]
                 if added:
                     self._unsynced.add(path)
                     _write(file, b"".join(added if lines else [header_line(scope, session, now, self._key), *added]))
@@ -297,12 +302,25 @@ class TranscriptLog:
             reason = error.strerror or type(error).__name__
             raise StoreUnavailableError(f"{self._root} cannot be written ({reason}); check the folder") from error
 
-    def _told(self, messages: Sequence[object], session: str) -> list[Said]:
-        """Return what the user and the assistant said in messages."""
-        known = (
-            each if isinstance(each, Said) else read(each, lambda text: self._strip(text, session)) for each in messages
-        )
-        return [each for each in known if each is not None and (each.text + each.captions).strip()]
+    def _cleaned(self, message: Message, session: str, redacted: Mapping[str, str] = EMPTY) -> Message:
+        # The mark is made of this too: a mark of the raw text would let a short secret be guessed from it.
+        text = self._said(message, session)
+        known = redacted.get(text)
+        return {"role": message["role"], "content": presentable(text) if known is None else known.strip()}
+
+    def _said(self, message: Message, session: str) -> str:
+        text = self._strip(said(message), session)
+        return typed(text) if message["role"] == "user" else text
+
+    def _is_speech(self, message: object, session: str) -> bool:
+        if not isinstance(message, Mapping) or author_of(message) not in (Author.USER, Author.ASSISTANT):
+            return False
+        return bool(self._said(message, session).strip())
+
+    def _line(self, message: Message, session: str, now: float, redacted: Mapping[str, str] = EMPTY) -> dict[str, Any]:
+        cleaned = self._cleaned(message, session, redacted)
+        line = {**cleaned, "timestamp": time_of(message, now), "mark": mark(cleaned)}
+        return line | ({"name": name} if (name := name_of(message)) else {})
 
     def _rewrite(self, change: Callable[[bytes], bytes]) -> int:
         """Change every line of every session; return how many sessions that changed."""
@@ -327,17 +345,6 @@ class TranscriptLog:
             sync_folder(path.parent)
             return True
         return False
-
-
-def _content(said: Said) -> dict[str, str]:
-    # The mark is made of this: a mark of the raw text would let a short secret be guessed from it.
-    return {"role": said.author.value, "content": said.kept}
-
-
-def _line(said: Said, now: float) -> dict[str, Any]:
-    content = _content(said)
-    line = {**content, "timestamp": time_of(said.message, now), "mark": mark(content)}
-    return line | ({"name": said.name} if said.name else {})
 
 
 def time_of(message: Mapping[str, Any], otherwise: float) -> float:

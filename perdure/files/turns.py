@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 from perdure.errors import InputError
 from perdure.regex import lazy
-from perdure.speech.author import Author, name_of
-from perdure.speech.said import read
-from perdure.speech.typed import without_blocks
-from perdure.text.clean import clip, message_text
+from perdure.secrets.redact import redact
+from perdure.speech.author import Author, author_of, name_of
+from perdure.speech.spans import spoken
+from perdure.speech.typed import typed, without_blocks
+from perdure.text.clean import clean, clip, message_text
 from perdure.text.timestamps import seconds
 
 MAX_TEXT = 16_384
@@ -23,7 +24,10 @@ MAX_TEXT = 16_384
 
 Role = Literal["user", "pasted", "assistant"]
 
+# A secret that lies across the end of a turn is seen whole, and taken out whole, with so much behind the end.
+_MARGIN = 1_024
 _HEADER_LINES = 8
+_IMAGES = ("image", "image_url", "photo")
 _SILENT = frozenset({"NO_REPLY", "HEARTBEAT_OK"})
 _AROUND_SILENT = " \t\r\n*_`.!\"'"
 
@@ -71,17 +75,21 @@ def read_turns(data: str, strip: Callable[[str], str] = lambda text: text) -> li
     """
     turns = []
     for number, record in _records(data):
-        said = read(record, strip)
-        if said is None or said.author not in (Author.USER, Author.ASSISTANT):
+        inner = record.get("message")
+        message = inner if isinstance(inner, Mapping) else record
+        author = author_of(record)
+        if author is Author.USER:
+            told = spoken(typed(strip(said(message))))
+            texts: Sequence[tuple[Role, str]] = (("user", told.plain), ("pasted", told.by(Author.PASTED)))
+        elif author is Author.ASSISTANT:
+            texts = (("assistant", presentable(without_blocks(strip(said(message))).strip())),)
+        else:
             continue
-        texts: Sequence[tuple[Role, str]] = (("assistant", without_blocks(said.kept).strip()),)
-        if said.author is Author.USER:
-            texts = (("user", said.spoken.plain + said.photos), ("pasted", said.spoken.by(Author.PASTED)))
-        at = seconds(said.message.get("timestamp"))
+        at = seconds(message.get("timestamp"))
         at = seconds(record.get("timestamp")) if at is None else at
         for role, text in texts:
             if text.strip(_AROUND_SILENT) and text.strip(_AROUND_SILENT) not in _SILENT:
-                name = "" if role == "pasted" else said.name or name_of(record)
+                name = "" if role == "pasted" else name_of(message) or name_of(record)
                 turns.append(Turn(number, number, role, name or role.title(), at, clip(text, MAX_TEXT).strip()))
     return turns
 
@@ -104,6 +112,27 @@ def json_lines(data: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(data.removeprefix("\ufeff").split("\n"), 1):
         if line.strip():
             yield number, line
+
+
+def said(message: Mapping[str, Any]) -> str:
+    """Return the text of a message, with the captions of its images as " [photo: caption]"."""
+    content = message.get("content")
+    if not isinstance(content, list | tuple):
+        return message_text(message)
+    captions = [
+        caption
+        for part in content
+        if isinstance(part, Mapping) and part.get("type") in _IMAGES
+        for caption in (part.get("caption") or part.get("alt"),)
+        if isinstance(caption, str) and caption.strip()
+    ]
+    photos = "".join(f" [photo: {' '.join(clean(caption).split())}]" for caption in captions)
+    return message_text(message) + photos
+
+
+def presentable(text: str) -> str:
+    """Return a text without secrets and within `MAX_TEXT` characters."""
+    return clip(redact(clip(text, MAX_TEXT + _MARGIN)).text, MAX_TEXT).strip()
 
 
 def _records(data: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -195,7 +195,7 @@ def _entry(store: Store, kind: str, talk: Talk, channel: Channel, report: Heard)
     cursor = f"{IMPORT}\0{kind}\0{channel.value}\0{talk.session}"
     taken = take(talk.messages, store.cursor(cursor) or "", store.key, talk.session, Limits())
     times = [at for message in talk.messages if (at := seconds(message.get("timestamp"))) is not None]
-    report.messages += len(taken.heard)
+    report.messages += len(taken.fresh)
     report.secrets.update(taken.left_out)
     for at in times:
         report.note(at)

@@ -122,7 +122,7 @@ class Holding:
         # What was purged is taken out when it is recorded.
         if not is_recorded(self._settings, context):
             return ()
-        return self._log.said(intake.heard, context.session_id or "", at)
+        return self._log.said(intake.fresh, context.session_id or "", at, intake.redacted)
 
     def _append(self, entry: Entry) -> Entry:
         with self._lock:

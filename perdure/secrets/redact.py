@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NewType
 
 from perdure.recent import Recent
 from perdure.secrets.encodings import decoded, joined, ungrouped
@@ -59,15 +58,11 @@ _CLEAN = Recent[str, bool](512)
 """Short texts in which nothing was found: each step of a turn asks again of the same ones. No secret is kept here."""
 
 
-Clean = NewType("Clean", str)
-"""Text without secrets, as `redact` makes it, or a part of one."""
-
-
 @dataclass(frozen=True, slots=True)
 class Redaction:
     """A text with `[redacted <kind>]` in the place of each secret."""
 
-    text: Clean
+    text: str
     kinds: tuple[str, ...]  # of what was taken out, each once, in the order in which it was found
     marks: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What was taken out, and what stands there now. Never to be written anywhere."""
@@ -80,7 +75,7 @@ def redact(text: str, *, keep_lines: bool = False) -> Redaction:
     line ends are left as there were, so that line numbers stay true.
     """
     if _CLEAN.get(text):
-        return Redaction(Clean(text), ())
+        return Redaction(text, ())
     marks: dict[str, str] = {}
     kinds: dict[str, None] = {}
     for _ in range(_ROUNDS):
@@ -96,7 +91,7 @@ def redact(text: str, *, keep_lines: bool = False) -> Redaction:
             break
     if not kinds and len(text) <= _SHORT:
         _CLEAN.put(text, True)
-    return Redaction(Clean(text), tuple(kinds), marks)
+    return Redaction(text, tuple(kinds), marks)
 
 
 def _apart(spans: Iterable[Span]) -> list[Span]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby, pairwise, takewhile
+from typing import NewType
 
 from perdure.regex import lazy
-from perdure.secrets.redact import Clean, redact
+from perdure.secrets.redact import redact
 from perdure.speech.author import Author
 from perdure.speech.forgetting import is_order_to_forget
 from perdure.speech.orders import asks_to_remember
@@ -20,6 +20,9 @@ from perdure.text.clean import clean, clip
 from perdure.text.history import MAX_RAW
 from perdure.text.lexicon import listed, table
 from perdure.text.normalise import fold
+
+Clean = NewType("Clean", str)
+"""Text without secrets, half characters and NULs."""
 
 _TAIL = MAX_RAW // 4
 _MARGIN = 1_024
@@ -54,17 +57,13 @@ class Span:
     text: Clean
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Spoken:
     """What somebody typed, part by part."""
 
-    text: Clean  # all of it, as it was written
+    spans: tuple[Span, ...]  # in order; together they are all of it but for white space
     secrets: tuple[str, ...]  # the kinds of the secrets that were taken out
-
-    @cached_property
-    def spans(self) -> tuple[Span, ...]:
-        """The parts in order; together they are all of it but for white space."""
-        return tuple(_joined(_judged(_units(self.text))))
+    text: Clean  # all of it, as it was written
 
     @property
     def plain(self) -> Clean:
@@ -78,15 +77,18 @@ class Spoken:
 
 def spoken(text: str) -> Spoken:
     """Return the parts of what somebody typed (`perdure.speech.typed`), redacted; of a very long text head and end."""
-    text = clean(text)
+    text, secrets = _redacted(clean(text))
+    return Spoken(tuple(_joined(_judged(_units(text)))), secrets, text)
+
+
+def _redacted(text: str) -> tuple[Clean, tuple[str, ...]]:
     if len(text) <= MAX_RAW:
         redaction = redact(text)
-        return Spoken(redaction.text, redaction.kinds)
+        return Clean(redaction.text), redaction.kinds
     # A secret that lies across a cut is seen whole, and taken out whole.
     head, tail = redact(text[: MAX_RAW - _TAIL + _MARGIN]), redact(text[-_TAIL - _MARGIN :])
     ends = tail.text[-_TAIL:].partition(" ")[2]
-    kinds = tuple(dict.fromkeys((*head.kinds, *tail.kinds)))
-    return Spoken(Clean(f"{clip(head.text, MAX_RAW - _TAIL)}\n{ends}"), kinds)
+    return Clean(f"{clip(head.text, MAX_RAW - _TAIL)}\n{ends}"), tuple(dict.fromkeys((*head.kinds, *tail.kinds)))
 
 
 def is_label(word: str) -> bool:

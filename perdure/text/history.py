@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping
 
-from perdure.hooks.types import Messages
+from perdure.hooks.types import Message, Messages
 from perdure.text.clean import message_text
 
-_Each = TypeVar("_Each")
 TAIL = 16
 """So many messages of a session are remembered to find out where the new ones begin."""
 MAX_RAW = 16_384
@@ -34,9 +32,7 @@ def unread(messages: Messages, tail: str, key: bytes) -> tuple[Messages, str]:
     return new_messages(messages, tail, lambda message: mark(message, key))
 
 
-def new_messages(
-    messages: Sequence[_Each], tail: str, mark_of: Callable[[_Each], str] = mark
-) -> tuple[Sequence[_Each], str]:
+def new_messages(messages: Messages, tail: str, mark_of: Callable[[Message], str] = mark) -> tuple[Messages, str]:
     """Return the messages after the cursor, and the new cursor.
 
     Hosts resend the whole history each turn, or only the turn; some cut its beginning. The new messages are those after

@@ -111,9 +111,9 @@ class TestAppending:
             "x",
             {},
         ]
-        assert log.append(MAIN, "s", odd, NOW) == 0
+        assert log.append(MAIN, "s", odd, NOW) == 0  # type: ignore[arg-type]
         assert list(tmp_path.iterdir()) == []
-        assert log.append(MAIN, "s", [*odd, user("Hello")], NOW) == 1
+        assert log.append(MAIN, "s", [*odd, user("Hello")], NOW) == 1  # type: ignore[list-item]
         assert texts(log) == ["Hello"]
 
     def test_neither_secrets_nor_our_own_block(self, tmp_path: Path) -> None:
