@@ -84,8 +84,8 @@ class StoreLostError(StoreError):
         truth: "missing", "older", "foreign" or "rekeyed"; see `perdure.store.rollback_guard.Truth`.
     """
 
-    def __init__(self, message: str, truth: str) -> None:
-        """Say what happened; `truth` as in the class."""
+    def __init__(self, message: str, truth: str = "missing") -> None:
+        """Say what happened; `truth` as in the class. Who only passes the words on need not know it."""
         super().__init__(message)
         self.truth = truth
 

@@ -56,7 +56,9 @@ def keep() -> None:
         path = _path()
         fresh = f"{path}.{os.getpid()}"
         try:
-            with open(fresh, "wb") as file:  # noqa: PTH123 - pathlib takes as long to import as much of this saves
+            # No more may write it than the source: what it holds is executed.
+            mode = os.stat(__file__).st_mode & 0o755  # noqa: PTH116 - pathlib takes as long as much of this saves
+            with open(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:  # noqa: PTH123
                 file.write(crc32(body).to_bytes(_HEAD, "big") + body)
             os.replace(fresh, path)  # noqa: PTH105 - as above
         except OSError:

@@ -14,6 +14,7 @@ from perdure.engine.engine import audience_of, overheard
 from perdure.errors import InputError
 from perdure.hooks.types import Message, Messages, Opening, Recall, TurnContext
 from perdure.recall.pipeline import Asked
+from perdure.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from perdure.api.explain import Why
@@ -111,7 +112,8 @@ class Turns(Facade):
         if not refused:
             return found
         found = found or Opening("", placement=settings.recall_placement)
-        return replace(found, block=f"{found.block}\n{refused}".lstrip())
+        tokens = found.tokens + estimate_tokens(refused)
+        return replace(found, block=f"{found.block}\n{refused}".lstrip(), tokens=tokens)
 
     def _told(self, found: Recall | None, context: TurnContext, obeyed: str = "") -> Recall | None:
         """Return a recall with what the user is to be told once: of orders to forget, of secrets that are not kept."""

@@ -40,6 +40,12 @@ def _no_switch(value: Any) -> Any:
     return value
 
 
+def _nothing_or_a_block(tokens: int) -> int:
+    if 0 < tokens < 100:
+        raise ValueError("takes 0, or at least 100: the words around the memories take half of that")
+    return tokens
+
+
 def _zone(name: str) -> str:
     if name and zone_of(name) is None:
         raise ValueError("takes the IANA name of a time zone, as Europe/Lisbon")
@@ -255,7 +261,7 @@ class Settings(Table):
     """Show memories where others read the answer, too: by themselves and by tools."""
     recall_passages: Annotated[int, Field(ge=0, le=50)] = 8
     """Passages of memory files and conversations in a block at the most; 0: none."""
-    opening_tokens: Annotated[int, Field(ge=0, le=100_000)] = 0
+    opening_tokens: Annotated[int, Field(ge=0, le=100_000), AfterValidator(_nothing_or_a_block)] = 0
     """Tokens of what a session begins with, at the most; 0: standing instructions alone, in hosts that can show nothing
     later."""
     recall_profile: Literal["pinned", "standing", "off"] = "pinned"

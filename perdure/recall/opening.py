@@ -31,6 +31,9 @@ from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, by_phrases, counted, newest
 from perdure.store.store import Store
+from perdure.store.trust import AUTO_RECALLED
+from perdure.text.clean import clip
+from perdure.text.escape import escape
 from perdure.text.lexicon import table
 from perdure.text.timestamps import day_of
 from perdure.text.when import said_times
@@ -42,8 +45,8 @@ RULES: Final = 40
 """Standing instructions at the most."""
 AHEAD: Final = 21
 """Days, today among them: what stands on one of them comes up as a date."""
-TOPICS: Final = 5
-"""Topics of what is left out that the last line names."""
+TOPICS, TOPIC_CHARS = 5, 24
+"""Topics of what is left out that the last line names, and characters of each."""
 RULE, PERSON, PROJECT, DATE = GROUPS = ("rule", "person", "project", "date")
 """Why a memory is in an opening, in the order in which they stand there."""
 
@@ -62,40 +65,43 @@ class Opener:
 
         Raises StoreError if the store cannot be read.
         """
-        view = trusted(View(audience, self.store.clock.now()))
+        view = View(audience, self.store.clock.now(), channels=AUTO_RECALLED, approved_only=True)
         count = token_counter(self.vector_leg())
         with self.store.database.reading():
             choices = self._choices(view)
-            known = self.store.database.query(counted, view)
+            known = self.store.database.query(counted, trusted(view))
         for each in choices:
             dress(each, MINIMAL, self.options.summaries, view.now, self.store.zone, count)
         tokens = self.tokens or self.options.max_tokens
-        frame = self._block([Candidate(choices[0].fact, group) for group in GROUPS] if choices else [], session)
-        left = tokens - count(frame) - count(_more(known, [each.fact for each in choices]))
-        places = fit([count(line(each, MINIMAL)) + 1 for each in choices], left, len(choices))
-        shown = sorted((choices[place] for place in places), key=lambda each: GROUPS.index(each.leg))
-        if not shown:
-            return None
-        there = {each.id for each in shown}
-        more = _more(known - len(shown), [each.fact for each in choices if each.id not in there])
-        block = self._block(shown, session, more)
-        items = tuple(OpeningItem(each.id, each.fact.text, each.leg) for each in shown)
-        return Opening(block, items, count(block), more, str(uuid.uuid4()), self.options.placement)
+        places = fit([count(line(each, MINIMAL)) + 1 for each in choices], tokens, len(choices))
+        chosen = [choices[place] for place in places]
+        # What the frame takes is known only when it is written: headings, and the line of what is left out.
+        while chosen:
+            there = {each.id for each in chosen}
+            more = _more(known - len(chosen), [each.fact for each in choices if each.id not in there])
+            shown = sorted(chosen, key=lambda each: GROUPS.index(each.leg))
+            block = self._block(shown, session, more)
+            if (size := count(block)) <= tokens:
+                items = tuple(OpeningItem(each.id, each.fact.text, each.leg) for each in shown)
+                return Opening(block, items, size, more, str(uuid.uuid4()), self.options.placement)
+            chosen.pop()
+        return None
 
     def _choices(self, view: View) -> list[Candidate]:
-        """Return what may stand in the block, what matters most first."""
+        """Return what may stand in the block, what matters most first: all but directives by the user or reviewed."""
+        said = trusted(view)
         with self.store.database.read() as connection:
             ruled = [
                 *(fact for each in matching(self.options.directives, frozenset(), "", True)
                   for fact in facts_of(connection, each, view)),
-                *(standing(connection, view, RULES if self.tokens else self.options.profile_limit)
+                *(standing(connection, said, RULES if self.tokens else self.options.profile_limit)
                   if self.options.profile != "off" else ()),
             ]  # fmt: skip
         found = {fact.id: Candidate(fact, RULE) for fact in ruled}
         if self.tokens:
-            soon = self._soon(view)
+            soon = self._soon(said)
             found |= {fact.id: Candidate(fact, DATE) for fact in soon if fact.id not in found}
-            found |= {fact.id: Candidate(fact, _why(fact)) for fact in self._needed(view) if fact.id not in found}
+            found |= {fact.id: Candidate(fact, _why(fact)) for fact in self._needed(said) if fact.id not in found}
         return [each for each in found.values() if each.fact.decay_class != OF_SESSION]
 
     def _soon(self, view: View) -> list[Fact]:
@@ -147,7 +153,10 @@ def _more(count: int, left: Sequence[Fact]) -> str:
     if count <= 0:
         return ""
     topics = Counter(tag for fact in left for tag in fact.tags)
-    named = ", ".join(f"{topic} {number}" for topic, number in topics.most_common(TOPICS))
+    found = [
+        (escape(clip(" ".join(topic.split()), TOPIC_CHARS)), number) for topic, number in topics.most_common(TOPICS)
+    ]
+    named = ", ".join(f"{topic} {number}" for topic, number in found)
     line: str = table("recall", "prompts")["more"].format(count=f"{count} more" + (f": {named}" if named else ""))
     return line
 
@@ -170,4 +179,9 @@ def receipt_of(opening: Opening, project: str | None) -> dict[str, Any]:
     """Return, as JSON values, which memories a session began with, and why."""
     candidates = [{"id": item.id, "change_seq": None, "verdict": "injected", "score": 1.0, "legs": {item.why: 1.0}}
                   for item in opening.items]  # fmt: skip
-    return {"query": "", "opening": project or "", "tokens": opening.tokens, "candidates": candidates}
+    return {
+        "query": "(the session begins)",
+        "opening": project or "",
+        "tokens": opening.tokens,
+        "candidates": candidates,
+    }

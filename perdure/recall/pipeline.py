@@ -42,7 +42,7 @@ _SAME = 0.6
 """A passage that shares so much of its words (Jaccard) with a fact, and has no detail more, says the same."""
 _INJECTED = "injected"
 _OVER_BUDGET = "over the budget"
-_MORE = "and {} more, which memory_recall finds"
+_MORE = "and {} more, which the memory tools find"
 _ELSEWHERE = "of the moment in another conversation"
 _ANOTHERS = "about another person"
 _LOADING_SHARE = 0.75

@@ -74,10 +74,11 @@ class Ledger:
 
     def open(self, key: str, project: str | None, opening: Opening) -> None:
         """Keep what a conversation began with."""
+        texts = {item.id: item.text for item in opening.items}
+        self.ids(key)  # also what a process before this one has shown
         with self._lock:
             shown = self._of(key)
-            shown.opened = project or ""
-            texts = {item.id: item.text for item in opening.items}
+            shown.opened, shown.last = project or "", tuple(texts.items())
             shown.ids = _newest(shown.ids, dict.fromkeys(texts))
             shown.texts = _newest(shown.texts, texts)
 

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from perdure.errors import PerdureError
 
 LAST_SECONDS = 4.0
-"""After these a process that is to end does, whatever still holds it."""
+"""After these a process that closes what is open ends, whatever still holds it."""
 _log = logging.getLogger("perdure.service")
 
 
@@ -52,15 +52,17 @@ class Service:
             os.write(self._stop, b".")
 
     def run(self, serve: Callable[[], None], close: Callable[[], None], *signals: signal.Signals) -> NoReturn:
-        """Serve until the end, which these signals bring as well; close what is open and end the process in time."""
-        # The system itself writes to the pipe: a handler may not run while a wait begins.
+        """Serve until the end, which these signals bring as well; close what is open, in time, and end the process."""
+        # The system itself writes to the pipe, which ends `serve`: a handler may not run while a wait begins.
         signal.set_wakeup_fd(self._stop, warn_on_full_buffer=False)
         for number in signals:
-            signal.signal(number, lambda *_: _end_in_time())
+            signal.signal(number, lambda *_: None)
         try:
             serve()
         finally:
-            _end_in_time()
+            timer = threading.Timer(LAST_SECONDS, lambda: os._exit(1))
+            timer.daemon = True
+            timer.start()
             close()
         # Threads of the pools that hang would keep the interpreter waiting at its end.
         os._exit(0)
@@ -76,9 +78,3 @@ class Service:
         except Exception as error:
             _log.exception("request %s failed", name[:40])
             raise Refusal(f"unexpected {type(error).__name__}; please report it") from error
-
-
-def _end_in_time() -> None:
-    timer = threading.Timer(LAST_SECONDS, lambda: os._exit(1))
-    timer.daemon = True
-    timer.start()

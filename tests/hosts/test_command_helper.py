@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 
 from bench.hooks import processes
 from perdure import Memory
-from perdure.service.client import ask, endpoint
+from perdure.service.client import OK, ask, ask_at, endpoint
 from perdure.service.helper import Helper
 from tests.hosts.commands import SECRET, helpers, home, hook, kill, payload
 from tests.waiting import until
@@ -247,3 +248,31 @@ def _project() -> str | None:
     from perdure.engine.repository import project_of
 
     return project_of("/home/me/repo")
+
+
+SLOW = """
+import signal, sys, time
+from perdure.service.helper import Helper
+
+def slow(body):
+    print("begun", flush=True)
+    time.sleep(5)
+    return b"done"
+
+helper = Helper(sys.argv[1], {"slow": slow})
+helper.run(helper.serve, lambda: print("closed", flush=True), signal.SIGTERM)
+"""
+
+
+def test_a_signal_lets_what_is_under_way_end_and_closes_what_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with subprocess.Popen([sys.executable, "-c", SLOW, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert until(path.exists)
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(ask_at, str(path), "slow", b"", 30.0)
+            assert process.stdout.readline() == "begun\n"
+            process.terminate()
+            assert answer.result(30) == (OK, b"done")
+        assert process.stdout.read() == "closed\n"
+    assert process.returncode == 0
