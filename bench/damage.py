@@ -69,6 +69,7 @@ def samples(home: Path, ids: Sequence[str]) -> dict[str, Any]:
     return {
         "fact_id": ids[0], "source": ids[0], "target": ids[1], "fact_ids": ids[2], "ids": ids[3], "proposal_id": ids[4],
         "record_id": "vault-1", "file": talk, "path": home / "workspace", "folder": home / "workspace",
+        "root": home / "workspace",
         "query": "heron", "prompt": "Where does heron 7 nest?", "text": NEW, "words": NEW, "said": NEW, "user": "ann",
         "intent": "Move the nest.", "entity": "heron", "key": "nest", "name": "prune", "scope": "user:owner",
         "service": "heron", "turn": None,

@@ -31,6 +31,7 @@ DATA = (
     "perdure/embed/data/tokenizer.json",
     "perdure/recall/data/gate.json",
     "perdure/recall/data/kinds.json",
+    "perdure/recall/data/need.json",
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",
