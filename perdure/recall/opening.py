@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,9 +72,9 @@ class Opener:
         for each in choices:
             dress(each, MINIMAL, self.options.summaries, view.now, self.store.zone, count)
         tokens = self.tokens or self.options.max_tokens
-        places = fit([count(line(each, MINIMAL)) + 1 for each in choices], tokens, len(choices))
+        places = fit([count(_line(each)) + 1 for each in choices], tokens, len(choices))
         chosen = [choices[place] for place in places]
-        # What the frame takes is known only when it is written: headings, and the line of what is left out.
+        # What the frame takes is known only when it is written, with the line of what is left out.
         while chosen:
             there = {each.id for each in chosen}
             more = _more(known - len(chosen), [each.fact for each in choices if each.id not in there])
@@ -126,12 +125,13 @@ class Opener:
         return [*(found[fact_id] for fact_id in ids if fact_id in found), *fresh]
 
     def _block(self, shown: Sequence[Candidate], session: str | None, more: str = "") -> str:
-        """Return the block of these, in the order of their groups, each group under its heading."""
-        heads = table("recall", "prompts")["openings"]
-        lines = []
-        for group, members in groupby(shown, key=lambda each: each.leg):
-            lines += [heads[group], *(f"- {line(each, MINIMAL).removeprefix('- ')}" for each in members)]
+        lines = [_line(each) for each in shown]
         return render([*lines, *filter(None, (more,))], self.store.key, session)
+
+
+def _line(each: Candidate) -> str:
+    """Return a memory as a line of the block, shorter than that of a turn: there are many of them."""
+    return f"[{each.leg}] {line(each, MINIMAL).removeprefix('- ')}"
 
 
 def _why(fact: Fact) -> str:
