@@ -30,7 +30,7 @@ from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, by_phrases, counted, newest
 from perdure.store.store import Store
-from perdure.store.trust import AUTO_RECALLED
+from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED
 from perdure.text.clean import clip
 from perdure.text.escape import escape
 from perdure.text.lexicon import table
@@ -125,13 +125,13 @@ class Opener:
         return [*(found[fact_id] for fact_id in ids if fact_id in found), *fresh]
 
     def _block(self, shown: Sequence[Candidate], session: str | None, more: str = "") -> str:
-        lines = [_line(each) for each in shown]
-        return render([*lines, *filter(None, (more,))], self.store.key, session)
+        return render([*map(_line, shown), *filter(None, (more,))], self.store.key, session)
 
 
 def _line(each: Candidate) -> str:
     """Return a memory as a line of the block, shorter than that of a turn: there are many of them."""
-    return f"[{each.leg}] {line(each, MINIMAL).removeprefix('- ')}"
+    noted = ", agent's note" if each.fact.channel in AGENTS_NOTE else ""
+    return f"[{each.leg}{noted}] {line(each, MINIMAL).removeprefix('- ')}"
 
 
 def _why(fact: Fact) -> str:

@@ -139,7 +139,10 @@ def test_a_directive_brings_up_at_a_session_s_start_what_it_does_in_a_turn(open_
     memory = open_memory(embedder="hash", directives={"session_tags": ["release"]})
     noted = call_tool(memory, "memory_store", {"text": "Run the smoke tests.", "tags": ["release"]}, ONE)
     assert not noted.refused
-    assert begun(memory) == ["Run the smoke tests."]
+    found = memory.turns.opening(ONE)
+    assert found is not None
+    assert [item.text for item in found.items] == ["Run the smoke tests."]
+    assert "[rule, agent's note] Run the smoke tests." in found.block
 
 
 def test_what_is_made_use_of_counts_as_used(memory: Memory) -> None:
