@@ -3,8 +3,10 @@
 python -m training.agreement [--json]
 
 The second labels lie in training/second, in files named as the first; whoever made them saw the texts alone. A
-store's are `{"store", "prompts": [{"text", "needs"}]}`, a file of messages' is
-`{"messages", "items": [{"id", "sentences": [{"text", "keep", "category", "lasting"}]}]}`.
+store's are `{"store", "prompts": [{"text", "needs"}]}`; messages' are
+`{"messages", "items": [{"id", "sentences": [{"text", "keep", "category", "lasting", "author", "intent"}]}]}`;
+pairs' `{"pairs", "items": [{"id", "relation", "target"}]}`; families' `{"families", "items": [{"id", "prompt"}]}`, of
+a memory's three prompts, in some order, the one to which it matters.
 
 Cohen's kappa over each yes or no (a memory helps a prompt; a sentence is kept): (agreed - by chance) / (1 - by chance).
 Precision and recall take the first labels for the truth and the second for what was found.
@@ -21,9 +23,10 @@ from typing import Any
 import click
 
 from training.check import DATA, load
-from training.forms import Messages, Sentence, Store
+from training.forms import Families, Messages, Pair, Pairs, Sentence, Store
 
 SECOND = Path(__file__).parent / "second"
+CHANGES = ("replaces", "withdraws", "contradicts")
 Answer = tuple[bool, bool]
 """What the first and what the second person said."""
 
@@ -88,6 +91,18 @@ def of_messages(first: Messages, second: Mapping[str, Any]) -> Iterator[tuple[Se
             yield sentence, other
 
 
+def of_pairs(first: Pairs, second: Mapping[str, Any]) -> Iterator[tuple[Pair, Mapping[str, Any]]]:
+    """Yield each pair as labelled by the first and by the second."""
+    items = {item.id: item for item in first.items}
+    yield from ((items[other["id"]], other) for other in second["items"])
+
+
+def of_families(first: Families, second: Mapping[str, Any]) -> Iterator[bool]:
+    """Yield of each memory whether both name the same prompt."""
+    items = {item.id: item for item in first.items}
+    yield from (items[other["id"]].prompt == other["prompt"] for other in second["items"])
+
+
 def figures(folder: Path = DATA, second: Path = SECOND) -> dict[str, dict[str, Any]]:
     """Return the agreement on each kind of data.
 
@@ -96,22 +111,40 @@ def figures(folder: Path = DATA, second: Path = SECOND) -> dict[str, dict[str, A
     """
     needs: list[Answer] = []
     kept: list[tuple[Sentence, Mapping[str, Any]]] = []
-    named = {(path.parent.name, path.name): file for path, file in load(folder / "untouched").files.items()}
+    pairs: list[tuple[Pair, Mapping[str, Any]]] = []
+    prompts: list[bool] = []
+    named = {(path.parent.name, path.name): file for path, file in load(folder).files.items()}
     for path in sorted(second.rglob("*.json")):
         other, file = json.loads(path.read_text(encoding="utf-8")), named[path.parent.name, path.name]
         if isinstance(file, Store):
             needs += of_store(file, other)
         elif isinstance(file, Messages):
             kept += of_messages(file, other)
+        elif isinstance(file, Pairs):
+            pairs += of_pairs(file, other)
+        elif isinstance(file, Families):
+            prompts += of_families(file, other)
     both = [(one, other) for one, other in kept if one.keep and other["keep"]]
-    same = sum(one.category == other["category"] for one, other in both)
     lasting = Agreement.of((bool(one.lasting), bool(other["lasting"])) for one, other in both)
     return {
         "a memory helps": _plain(Agreement.of(needs)),
         "a sentence is kept": _plain(Agreement.of((one.keep, bool(other["keep"])) for one, other in kept)),
         "it lasts": _plain(lasting),
-        "its category": {"items": len(both), "same": round(same / len(both), 3)},
+        "its category": _same(one.category == other["category"] for one, other in both),
+        "it is another's": _plain(Agreement.of((one.author == "other", other["author"] == "other")
+                                               for one, other in kept if one.author is not None)),
+        "its intent": _same(one.intent == other["intent"] for one, other in kept if one.intent is not None),
+        "a memory changes": _plain(Agreement.of((one.relation in CHANGES, other["relation"] in CHANGES)
+                                                for one, other in pairs)),
+        "its relation": _same((one.relation, one.target) == (other["relation"], other["target"])
+                              for one, other in pairs),
+        "the prompt it matters to": _same(prompts),
     }  # fmt: skip
+
+
+def _same(found: Iterable[bool]) -> dict[str, Any]:
+    answers = list(found)
+    return {"items": len(answers), "same": round(sum(answers) / max(1, len(answers)), 3)}
 
 
 def _plain(found: Agreement) -> dict[str, Any]:
@@ -127,7 +160,7 @@ def main(as_json: bool) -> None:
         click.echo(json.dumps(found))
         return
     for name, given in found.items():
-        click.echo(f"{name:<20} " + ", ".join(f"{what} {value}" for what, value in given.items()))
+        click.echo(f"{name:<24} " + ", ".join(f"{what} {value}" for what, value in given.items()))
 
 
 if __name__ == "__main__":

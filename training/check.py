@@ -21,13 +21,29 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from training.forms import FORMS, Conversation, Day, File, Life, Messages, Pairs, Store, parsed
+from training.forms import (
+    FORMS,
+    Coding,
+    Conversation,
+    Day,
+    Families,
+    File,
+    Life,
+    Messages,
+    Pairs,
+    Store,
+    Topics,
+    Triggers,
+    parsed,
+)
 
 DATA = Path(__file__).parent / "data"
 SPLITS = ("train", "development", "untouched")
 SUMS = "SHA256SUMS"
 WORDS = 7
 """Shorter sentences ("Thanks, that helps a lot.") may stand twice, as they do in life."""
+SIGNS = 12
+"""The same for scripts without spaces."""
 SHINGLE = 3
 NEAR = 0.7
 """From which share of their runs of three words in common (Jaccard) on two sentences are one."""
@@ -68,14 +84,36 @@ def counts(files: Mapping[Path, File]) -> dict[str, dict[str, dict[str, int]]]:
     return {split: {kind: dict(numbers) for kind, numbers in kinds.items()} for split, kinds in table.items()}
 
 
-def shared_writers(files: Iterable[Path]) -> list[str]:
-    """Return a line for each writer who stands in more than one split."""
+def shared_writers(files: Mapping[Path, File]) -> list[str]:
+    """Return a line for each writer who stands in more than one split; who only gave topics wrote nothing."""
     splits = defaultdict(set)
-    for path in files:
-        splits[path.name.split("-")[0]].add(path.parent.parent.name)
+    for path, file in files.items():
+        if not isinstance(file, Topics):
+            splits[path.name.split("-")[0]].add(path.parent.parent.name)
     return [
         f"writer {name} is in {', '.join(sorted(where))}" for name, where in sorted(splits.items()) if len(where) > 1
     ]
+
+
+def strangers(files: Mapping[Path, File]) -> list[str]:
+    """Return a line for each file of labels that does not fit the memories of a store of its split."""
+    stores = {(path.parent.parent.name, path.stem): file
+              for path, file in files.items() if isinstance(file, Store | Life)}  # fmt: skip
+    lines = []
+    for path, file in files.items():
+        if not isinstance(file, Triggers | Topics):
+            continue
+        place = f"{path.parent.parent.name}/{path.parent.name}/{path.name}"
+        store = stores.get((path.parent.parent.name, file.store))
+        if store is None:
+            lines.append(f"{place}: {file.store} is no store of its split")
+            continue
+        there = {memory.id for memory in store.memories}
+        lines += [f"{place}: {store.store} has no memory {name}" for name in sorted(file.items.keys() - there)]
+        lines += [f"{place}: says nothing of {name}" for name in sorted(there - file.items.keys())]
+        if file.lang != store.lang:
+            lines.append(f"{place}: is in {file.lang}, its store in {store.lang}")
+    return lines
 
 
 def sums(split: Path) -> str:
@@ -115,6 +153,7 @@ def problems(folder: Path, found: Found) -> list[str]:
     lines += [f"{here} and {there}: {one!r} / {other!r}" for here, there, one, other in twins(texts)]
     if any((folder / split).is_dir() for split in SPLITS):
         lines += shared_writers(found.files)
+        lines += strangers(found.files)
         untouched = folder / "untouched"
         hashes = untouched / SUMS
         if (hashes.read_text(encoding="utf-8") if hashes.exists() else "") != sums(untouched):
@@ -123,7 +162,7 @@ def problems(folder: Path, found: Found) -> list[str]:
 
 
 def _counted(file: File) -> dict[str, int]:
-    numbers: dict[str, int] = {"files": 1, **({} if file.lang == "en" else {"files not in English": 1})}
+    numbers: dict[str, int] = {"files": 1, f"files in {file.lang}": 1}
     match file:
         case Store() | Life() | Conversation():
             things = (
@@ -133,16 +172,29 @@ def _counted(file: File) -> dict[str, int]:
             return {**numbers, **things, "prompts": len(file.prompts), "prompts that need nothing": idle}
         case Messages():
             sentences = [sentence for item in file.items for sentence in item.sentences]
-            foreign = sum((item.lang or file.lang) != "en" for item in file.items)
+            languages = Counter(f"messages in {item.lang or file.lang}" for item in file.items)
             kept = sum(any(sentence.keep for sentence in item.sentences) for item in file.items)
-            return {**numbers, "messages": len(file.items), "not in English": foreign, "with a keeper": kept,
+            return {**numbers, "messages": len(file.items), **languages, "with a keeper": kept,
                     "sentences": len(sentences), "kept": sum(sentence.keep for sentence in sentences)}  # fmt: skip
         case Pairs():
             return {**numbers, "pairs": len(file.items), **Counter(item.relation for item in file.items)}
         case Day():
             turns = [turn for session in file.sessions for turn in session.turns]
+            changes = sum(len(kept.replaces) + len(kept.withdraws) for turn in turns for kept in turn.keep)
             return {**numbers, "turns": len(turns), "kept": sum(len(turn.keep) for turn in turns),
-                    "needing": sum(bool(turn.needs) for turn in turns)}  # fmt: skip
+                    "changes": changes, "needing": sum(bool(turn.needs) for turn in turns)}  # fmt: skip
+        case Triggers():
+            return {**numbers, "memories": len(file.items), "triggers": sum(map(len, file.items.values()))}
+        case Topics():
+            return {**numbers, "memories": len(file.items), **Counter(file.items.values())}
+        case Families():
+            return {**numbers, "families": len({item.family for item in file.items}), "pairs": len(file.items),
+                    "near prompts": sum(len(item.near) for item in file.items)}  # fmt: skip
+        case Coding():
+            commands = sum(event.exit is not None for event in file.events)
+            return {**numbers, "events": len(file.events), "commands": commands, "failed": len(file.where.failed),
+                    "open": int(bool(file.where.open)), "met again": len(file.again),
+                    "other prompts": len(file.other)}  # fmt: skip
 
 
 def _shingles(sentence: str) -> frozenset[tuple[str, ...]]:
@@ -150,8 +202,8 @@ def _shingles(sentence: str) -> frozenset[tuple[str, ...]]:
     if len(words) < WORDS:
         # Scripts without spaces are compared by their signs.
         words = [sign for sign in sentence if sign.isalpha()] if _UNSPACED.search(sentence) else []
-    if len(words) < WORDS:
-        return frozenset()
+        if len(words) < SIGNS:
+            return frozenset()
     return frozenset(tuple(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1))
 
 

@@ -1,11 +1,12 @@
 """Judges the encoder and the gate on a split: precision, recall and silence at the three named points.
 
-python -m training.evaluate SPLIT [--model FILE] [--gate FILE] [--base FILE] [--size N] [--json]
+python -m training.evaluate SPLIT [--model FILE] [--gate FILE] [--base FILE] [--size N] [--triggers N] [--json]
 
 SPLIT: development while one works; untouched once, at the end: figures alone are printed, no case. All figures stand at
 the rate of life (65 % of prompts need nothing). `--size` fills each store up with memories of others of its language:
-whoever asks is not their owner, so a share of what they bring is noise by definition. `--base` names another ONNX file,
-for the average precision of its cosine alone.
+whoever asks is not their owner, so a share of what they bring is noise by definition. `--triggers` judges the stores
+that have triggers once more, with so many a memory at each share of memories that have any. `--base` names another ONNX
+file, for the average precision of its cosine alone.
 """
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ from typing import Any
 import click
 
 from bench.program import lines
-from perdure.recall.gate import FILE, LearnedGate
+from perdure.embed.catalogue import RECALL
+from perdure.recall.gate import FILE, LearnedGate, triggered_gate
 from training.agreement import figures as agreement
 from training.check import SPLITS
 from training.examples import Example, digest, examples, texts_of
-from training.fit import Rows, answers, by, rows_of
+from training.fit import SHARES, Rows, answers, by, rows_of
 from training.measures import Answer, at, ranked
 from training.vectors import cached
 
 OUT = Path(__file__).parent / "out"
 
 
-def judged(given: Sequence[Rows], gate: LearnedGate) -> dict[str, Any]:
-    """Return all figures of prompts under a gate."""
-    found = answers(gate, given)
+def judged(given: Sequence[Rows], gate: LearnedGate, triggered: LearnedGate | None = None) -> dict[str, Any]:
+    """Return all figures of prompts under a gate, and under another for memories that have triggers."""
+    found = answers(gate, given, triggered)
     return {
         "prompts": len(given),
         "average precision": {
@@ -44,6 +46,12 @@ def judged(given: Sequence[Rows], gate: LearnedGate) -> dict[str, Any]:
         "by kind": {kind: _points(some, gate) for kind, some in _grouped(found, "kind")},
         "by language": {lang: _points(some, gate) for lang, some in _grouped(found, "lang")},
     }
+
+
+def _cache(model: Path) -> Path:
+    """Return where the vectors of a model are kept: never beside the shipped one."""
+    OUT.mkdir(exist_ok=True)
+    return OUT / f"{model.stem}.npz"
 
 
 def _points(found: Sequence[Answer], gate: LearnedGate) -> dict[str, Any]:
@@ -72,7 +80,7 @@ def _plain(found: Any) -> dict[str, float]:
 
 def rows_by_manner(given: Sequence[Example], model: Path, size: int = 0) -> dict[str, list[Rows]]:
     """Return the features of stores and of conversations."""
-    vectors = cached(texts_of(given), model, model.with_suffix(".npz"))
+    vectors = cached(texts_of(given), model, _cache(model))
     some = [each for each in given if not (size and each.passages)]
     rows = rows_of(some, vectors, more=some if size else (), size=size)
     found = {
@@ -84,12 +92,18 @@ def rows_by_manner(given: Sequence[Example], model: Path, size: int = 0) -> dict
 
 @click.command()
 @click.argument("split", type=click.Choice(SPLITS))
-@click.option("--model", type=click.Path(exists=True, path_type=Path), default=OUT / "model.onnx")
+@click.option(
+    "--model", type=click.Path(exists=True, path_type=Path), default=RECALL.data_path,
+    help="The encoder as an ONNX file; by default the shipped one.",
+)  # fmt: skip
 @click.option("--gate", "gate_path", type=click.Path(exists=True, path_type=Path), default=FILE)
 @click.option("--base", type=click.Path(exists=True, path_type=Path), help="The published encoder as an ONNX file.")
 @click.option("--size", default=0, help="Memories to which each store is filled up with those of others.")
+@click.option("--triggers", "most", default=0, help="Triggers of a memory that are also tried.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object and nothing else.")
-def main(split: str, model: Path, gate_path: Path, base: Path | None, size: int, as_json: bool) -> None:
+def main(
+    split: str, model: Path, gate_path: Path, base: Path | None, size: int, most: int, as_json: bool
+) -> None:  # fmt: skip
     """Judge a model on a split."""
     given, gate = examples(split), LearnedGate.of(json.loads(gate_path.read_text(encoding="utf-8")))
     found: dict[str, Any] = {
@@ -99,6 +113,11 @@ def main(split: str, model: Path, gate_path: Path, base: Path | None, size: int,
     }
     for manner, rows in rows_by_manner(given, model, size).items():
         found[manner] = judged(rows, gate)
+    aimed = [each for each in given if each.triggers]
+    for share in (0.0, *SHARES) if most else ():
+        vectors = cached(texts_of(aimed), model, _cache(model))
+        rows = rows_of(aimed, vectors, more=aimed if size else (), size=size, share=share, most=most)
+        found[f"stores with triggers, {share:.0%}"] = judged(rows, gate, triggered_gate())
     if base:
         for manner, rows in rows_by_manner(given, base).items():
             found[manner]["average precision"]["cosine, published"] = round(ranked(by(rows, "cosine")), 3)

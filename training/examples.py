@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.recall.query import parts
 from training.check import DATA, load
-from training.forms import Conversation, Store
+from training.forms import Conversation, Store, Triggers
 
 SEED = 20
 """Of everything that is drawn at random."""
 EVERY = 7
 """One store in so many of a writer is kept from the encoder: a gate fitted on what it has learnt trusts it too much."""
-LATER = frozenset({"ag"})
+LATER = frozenset({"ag", "az", "be", "bf", "bg", "bh", "bi", "bj", "bk"})
 """Writers who came when the encoder had learnt: all of their stores are kept from it."""
 FOLDS = 2
 """The other stores are parted in so many: two further encoders, each without one part, make these fit for the gate."""
@@ -38,6 +38,7 @@ class Example:
     Attributes:
         held: kept from the encoder, for the gate.
         fold: which part of `FOLDS` it is in.
+        triggers: of each text the situations in which it matters; empty: nobody has written any for the store.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Example:
     prompts: tuple[Asked, ...]
     held: bool
     fold: int
+    triggers: tuple[tuple[str, ...], ...] = ()
 
 
 def examples(split: str, folder: Path = DATA) -> list[Example]:
@@ -59,16 +61,20 @@ def examples(split: str, folder: Path = DATA) -> list[Example]:
     if found.wrong:
         raise ValueError(found.wrong[0])
     files = [file for file in found.files.values() if isinstance(file, Store | Conversation)]
-    return [_example(file) for file in files]
+    triggers = {file.store: file.items for file in found.files.values() if isinstance(file, Triggers)}
+    return [_example(file, triggers) for file in files]
 
 
 def digest(given: Iterable[Example]) -> str:
     """Return a hash of all that is learnt from, 16 hex digits."""
-    said = sorted(repr((each.name, each.texts, [(p.text, sorted(p.needs)) for p in each.prompts])) for each in given)
+    said = sorted(
+        repr((each.name, each.texts, [(p.text, sorted(p.needs)) for p in each.prompts], each.triggers))
+        for each in given
+    )
     return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
 
 
-def _example(file: Store | Conversation) -> Example:
+def _example(file: Store | Conversation, triggers: Mapping[str, Mapping[str, tuple[str, ...]]]) -> Example:
     if isinstance(file, Store):
         name, listed = file.store, [(memory.id, memory.text) for memory in file.memories]
     else:
@@ -87,10 +93,14 @@ def _example(file: Store | Conversation) -> Example:
         ),
         held=writer in LATER or int(number) % EVERY == 4,
         fold=int(number) % FOLDS,
+        triggers=tuple(triggers[name][each] for each, _ in listed) if name in triggers else (),
     )
 
 
 def texts_of(given: Sequence[Example]) -> list[str]:
     """Return every text that is embedded, once."""
-    both = (text for each in given for text in (*each.texts, *(part for p in each.prompts for part in p.parts)))
-    return list(dict.fromkeys(both))
+    found: dict[str, None] = {}
+    for each in given:
+        found |= dict.fromkeys((*each.texts, *(part for prompt in each.prompts for part in prompt.parts)))
+        found |= dict.fromkeys(trigger for some in each.triggers for trigger in some)
+    return list(found)

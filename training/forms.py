@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -30,6 +31,28 @@ CONVERSATION_TURNS = 120
 CONVERSATION_PROMPTS = 40
 DAY_TURNS = 40
 DAY_SESSIONS = 3
+FAMILY_PAIRS = 10
+NEAR_PROMPTS = 2
+TRIGGERS = range(2, 9)
+"""How many situations a memory may have."""
+CODING_EVENTS = 20
+Topic = Literal[
+    "rule",
+    "identity",
+    "people",
+    "relations",
+    "children",
+    "health",
+    "diet",
+    "money",
+    "faith",
+    "work",
+    "project",
+    "tools",
+    "plans",
+    "home",
+    "life",
+]
 
 
 class _Form(BaseModel):
@@ -131,10 +154,12 @@ class Context(_Form):
 
 
 class Sentence(_Form):
-    """A sentence of a message, and whether it is worth keeping; what follows `keep` belongs to kept ones."""
+    """A sentence of a message: is it worth keeping, whose is it, what is it for? The rest is of kept ones."""
 
     text: Text
     keep: bool
+    author: Literal["user", "other"] | None = None
+    intent: Literal["tells", "asks", "orders", "corrects", "withdraws", "remember", "forget", "chats"] | None = None
     category: Category | None = None
     lasting: bool | None = None
     ends: str | None = None
@@ -145,6 +170,8 @@ class Sentence(_Form):
     def _fits(self) -> Sentence:
         if self.keep and (self.category is None or self.lasting is None):
             raise ValueError(f"{self.text[:60]!r} is kept without a category or without a word on how long")
+        if self.keep and self.author == "other":
+            raise ValueError(f"{self.text[:60]!r} is kept, though it is another's")
         if self.lasting is False and not self.ends:
             raise ValueError(f"{self.text[:60]!r} does not last, and nothing says what ends it")
         return self
@@ -154,7 +181,10 @@ class Message(_Form):
     """What a user says, after at most two turns."""
 
     id: str
-    style: Literal["chat", "work", "dictation", "typos", "log", "task", "group", "terse"]
+    style: Literal[
+        "chat", "work", "dictation", "typos", "log", "task", "group", "terse",
+        "role_play", "translation", "mail", "form", "answer", "sarcasm", "hypothetical",
+    ]  # fmt: skip
     before: tuple[Heard, ...] = Field(max_length=2)
     text: Text
     sentences: tuple[Sentence, ...] = Field(min_length=1)
@@ -268,6 +298,10 @@ class Day(_Form):
             for turn in session.turns:
                 _lacking(turn.needs, earlier, turn.id)
                 for kept in turn.keep:
+                    if kept.text not in turn.user or any(words in kept.text for words in turn.never):
+                        raise ValueError(
+                            f"{turn.id}: {kept.id} is not the user's words, or some that nothing kept may hold"
+                        )
                     _lacking((*kept.replaces, *kept.withdraws), earlier | here, turn.id)
                     here.add(kept.id)
             earlier |= here
@@ -281,9 +315,158 @@ class Day(_Form):
                 yield turn.assistant
 
 
-File = Store | Life | Conversation | Messages | Pairs | Day
+class Triggers(_Form):
+    """Of each memory of a store the situations, as its user might type them, in which it matters."""
+
+    triggers: str
+    lang: str = "en"
+    store: str
+    items: dict[str, tuple[Text, ...]]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Triggers:
+        for name, situations in self.items.items():
+            if len(situations) not in TRIGGERS:
+                raise ValueError(f"{name} has {len(situations)} triggers, not {TRIGGERS.start} to {TRIGGERS.stop - 1}")
+            _once(map(str.casefold, situations), name)
+        return self
+
+    def texts(self) -> Iterator[str]:
+        """Yield what was written."""
+        for situations in self.items.values():
+            yield from situations
+
+
+class Topics(_Form):
+    """Of each memory of a store its topic."""
+
+    topics: str
+    lang: str = "en"
+    store: str
+    items: dict[str, Topic]
+
+    def texts(self) -> Iterator[str]:
+        """Yield nothing: the memories are written in the store."""
+        yield from ()
+
+
+class Link(_Form):
+    """A memory, a prompt that it changes the reply to, and prompts of the same field that it does not."""
+
+    id: str
+    family: Text
+    memory: Text
+    prompt: Text
+    near: tuple[Text, ...] = Field(min_length=NEAR_PROMPTS, max_length=NEAR_PROMPTS)
+
+
+class Families(_Form):
+    """Families of implicit need: ten pairs of each kind of link between a memory and a prompt."""
+
+    families: str
+    lang: str = "en"
+    items: tuple[Link, ...] = Field(min_length=FAMILY_PAIRS)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Families:
+        _once((item.id for item in self.items), self.families)
+        for family, pairs in Counter(item.family for item in self.items).items():
+            if pairs != FAMILY_PAIRS:
+                raise ValueError(f"{family!r} has {pairs} pairs, not {FAMILY_PAIRS}")
+        return self
+
+    def texts(self) -> Iterator[str]:
+        """Yield what was written."""
+        for item in self.items:
+            yield from (item.memory, item.prompt, *item.near)
+
+
+class Event(_Form):
+    """What the user said, or the agent, or what a tool was given and put out; a command has the code of its exit."""
+
+    user: Text | None = None
+    assistant: Text | None = None
+    tool: str | None = None
+    input: dict[str, str] | None = None
+    output: str | None = None
+    exit: int | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Event:
+        if sum(each is not None for each in (self.user, self.assistant, self.tool)) != 1:
+            raise ValueError("an event is the user's, the agent's or a tool's")
+        used = self.tool is not None
+        if (self.input is not None) != used or (self.output is not None) != used:
+            raise ValueError("a tool has an input and an output, and nothing else has")
+        if (self.exit is not None) != (self.tool == "Bash"):
+            raise ValueError("a command has an exit code, and nothing else has")
+        return self
+
+    def said(self) -> str:
+        """Return all that stands in it."""
+        return "\n".join(filter(None, (self.user, self.assistant, *(self.input or {}).values(), self.output)))
+
+
+class Where(_Form):
+    """How a coding session ended: its branch, the files that changed, what failed once, what passes, what is open."""
+
+    branch: str
+    files: tuple[str, ...]
+    failed: tuple[str, ...]
+    passed: tuple[str, ...]
+    open: str
+
+
+class Again(_Form):
+    """The same trouble met anew; a good reminder holds one of `fix`, and `why` is what it says."""
+
+    prompt: Text
+    fix: tuple[Text, ...] = Field(min_length=1)
+    why: Text
+
+
+class Coding(_Form):
+    """A session of an agent in a terminal, and what is typed in the next one."""
+
+    coding: str
+    lang: str = "en"
+    project: str
+    branch: str
+    who: Text
+    events: tuple[Event, ...] = Field(min_length=CODING_EVENTS)
+    where: Where
+    never: tuple[Text, ...]
+    again: tuple[Again, ...] = Field(min_length=1)
+    other: tuple[Text, ...]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Coding:
+        exits: dict[str, list[int]] = {}
+        for event in self.events:
+            if event.exit is not None and event.input is not None:
+                exits.setdefault(event.input.get("command", ""), []).append(event.exit)
+        _lacking(self.where.failed, {command for command, codes in exits.items() if any(codes)}, "failed")
+        _lacking(self.where.passed, {command for command, codes in exits.items() if codes[-1] == 0}, "passed")
+        said = "\n".join(event.said() for event in self.events)
+        _lacking(self.never, {each for each in self.never if each in said}, "never")
+        for again in self.again:
+            if not any(each.casefold() in said.casefold() for each in again.fix):
+                raise ValueError(f"{again.prompt[:60]!r} was fixed by nothing in the session")
+        return self
+
+    def texts(self) -> Iterator[str]:
+        """Yield what was written as speech; outputs of tools repeat each other, as they do in life."""
+        for event in self.events:
+            yield event.user or event.assistant or ""
+        for again in self.again:
+            yield from (again.prompt, again.why)
+        yield from self.other
+
+
+File = Store | Life | Conversation | Messages | Pairs | Day | Triggers | Topics | Families | Coding
 FORMS: dict[str, type[File]] = {
-    "stores": Store, "lives": Life, "conversations": Conversation, "messages": Messages, "pairs": Pairs, "days": Day
+    "stores": Store, "lives": Life, "conversations": Conversation, "messages": Messages, "pairs": Pairs, "days": Day,
+    "triggers": Triggers, "topics": Topics, "families": Families, "coding": Coding,
 }  # fmt: skip
 """The form of a file by the folder that it lies in."""
 
@@ -302,10 +485,15 @@ def parsed(kind: str, content: Any) -> File:
 
 
 def _refer(prompts: tuple[Prompt, ...], ids: list[str]) -> None:
-    if len(set(ids)) < len(ids):
-        raise ValueError("an id stands twice")
+    _once(ids, "ids")
     for prompt in prompts:
         _lacking(prompt.needs, set(ids), prompt.text)
+
+
+def _once(names: Iterable[str], where: str) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ValueError(f"{name[:60]!r} stands twice in {where}")
 
 
 def _lacking(needs: tuple[str, ...], known: set[str], where: str) -> None:

@@ -68,6 +68,18 @@ def ranked(answers: Sequence[Answer]) -> float:
     return average_precision(labels, scores, worth, float(sum(each.wanted for each in answers)))
 
 
+def recall_at(answers: Sequence[Answer], precision: float) -> float:
+    """Return the highest recall at which the answers still have a precision, at the rate of life; 0: they never do."""
+    weights = life(answers)
+    scores = np.concatenate([each.scores for each in answers])
+    labels = np.concatenate([each.labels for each in answers])
+    worth = np.concatenate([np.full(len(each.scores), weights[not each.wanted]) for each in answers])
+    order = np.argsort(-scores, kind="stable")
+    right = np.cumsum((worth * labels)[order])
+    enough = right >= precision * np.cumsum(worth[order])
+    return float((right[enough] / sum(each.wanted for each in answers)).max(initial=0.0))
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Precision, recall and silence, 0 to 1, and the share of prompts of each kind that was found or kept quiet."""
@@ -106,15 +118,15 @@ def at(answers: Sequence[Answer], threshold: float) -> Figures:
     )
 
 
-def thresholds(answers: Sequence[Answer]) -> dict[str, float]:
+def thresholds(answers: Sequence[Answer], balanced: float = 0.75) -> dict[str, float]:
     """Return the three named points, chosen where these answers reach what each promises.
 
-    strict: precision of .85; balanced: silence of .95 and precision of .75; generous: precision of .38. The lowest
+    strict: precision of .85; balanced: silence of .95 and this precision; generous: precision of .38. The lowest
     threshold that keeps the promise; a promise that none keeps is broken as little as can be.
     """
     promises: dict[str, Callable[[Figures], float]] = {
         "strict": lambda found: min(0.0, found.precision - 0.85),
-        "balanced": lambda found: min(0.0, found.precision - 0.75) + min(0.0, found.silence - 0.95),
+        "balanced": lambda found: min(0.0, found.precision - balanced) + min(0.0, found.silence - 0.95),
         "generous": lambda found: min(0.0, found.precision - 0.38),
     }
     grid = np.unique(np.concatenate([each.scores for each in answers]).round(3))

@@ -3,8 +3,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from perdure.recall.gate import NAMES, Prompt
-from training.measures import Answer, at, average_precision, life, ranked, thresholds
+from perdure.recall.gate import ALL_NAMES, NAMES, Prompt
+from training.measures import Answer, at, average_precision, life, ranked, recall_at, thresholds
 from training.views import View, features
 
 TEXTS = [
@@ -23,7 +23,7 @@ def view(texts: Sequence[str] = TEXTS) -> View:
 
 def row_of(text: str, vector: Sequence[float], place: int, texts: Sequence[str] = TEXTS) -> dict[str, float]:
     places, rows = features(view(texts), Prompt(text, [text]), np.array([vector], dtype=np.float32))
-    return dict(zip(NAMES, rows[places.tolist().index(place)].tolist(), strict=True))
+    return dict(zip(ALL_NAMES, rows[places.tolist().index(place)].tolist(), strict=True))
 
 
 def test_the_nearest_memory_comes_first_and_its_distance_to_the_best_is_nought() -> None:
@@ -58,6 +58,33 @@ def test_the_best_part_counts() -> None:
     assert cosines == {0: 1.0, 1: 0.0, 2: 1.0}
 
 
+def test_triggers_stand_beside_the_memory_and_what_has_none_is_told_apart() -> None:
+    aims = np.array([[1, 0, 0], [0.5, 0, 0], [0.2, 0, 0]], dtype=np.float32)
+    store = View(
+        TEXTS, np.eye(3, dtype=np.float32), [[], ["going out", "to the bakery"], ["the heating is cold"]], aims
+    )
+    places, rows = features(store, Prompt("a bakery", ["a bakery"]), np.array([[0.8, 0.1, 0.3]], dtype=np.float32))
+    found = {
+        place: dict(zip(ALL_NAMES, row, strict=True)) for place, row in zip(places.tolist(), rows.tolist(), strict=True)
+    }
+    has = found[1]
+    assert (has["trigger"], has["trigger_mean"], has["nearest"]) == pytest.approx((0.8, 0.6, 0.8))
+    assert (has["triggers"], has["trigger_rank"], has["trigger_behind"]) == (2, 0, 0)
+    assert has["trigger_share"] > 0
+    assert has["trigger_above"] > found[2]["trigger_above"]
+    assert found[2]["trigger_behind"] == pytest.approx(-0.64)
+    assert (found[0]["triggers"], found[0]["trigger"], found[0]["nearest"]) == pytest.approx((0, 0, 0.8))
+
+
+def test_a_memory_far_from_the_prompt_is_a_candidate_by_its_trigger() -> None:
+    texts = [f"memory {number}" for number in range(40)]
+    vectors = np.tile(np.array([[1, 0]], dtype=np.float32), (40, 1))
+    vectors[39] = 0, 1
+    store = View(texts, vectors, [()] * 39 + [["the situation"]], np.array([[1, 0]], dtype=np.float32))
+    places, _ = features(store, Prompt("x", ["x"]), np.array([[1, 0]], dtype=np.float32))
+    assert 39 in places
+
+
 def answer(scores: Sequence[float], labels: Sequence[bool], wanted: int | None = None) -> Answer:
     marks = np.array(labels, dtype=bool)
     return Answer(np.array(scores), marks, int(marks.sum()) if wanted is None else wanted)
@@ -82,6 +109,12 @@ def test_figures_at_a_threshold() -> None:
     found = at([answer([0.9, 0.2], [True, True]), answer([0.8], [False]), answer([0.1], [False])], 0.5)
     assert (found.recall, found.silence) == (0.5, 0.5)
     assert found.precision == pytest.approx(1 / (1 + 0.65 / 0.35 / 2))
+
+
+def test_recall_at_a_precision() -> None:
+    found = [answer([0.9, 0.2], [True, True]), answer([0.5], [False])]
+    assert recall_at(found, 0.8) == 0.5
+    assert recall_at(found, 0.3) == 1.0
 
 
 def test_the_named_points_go_from_strict_to_generous() -> None:
