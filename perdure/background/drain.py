@@ -156,7 +156,7 @@ class Drain:
             return
         self.problem = problem
         if problem is not None:
-            _log.warning("turns wait to be captured: %s", problem)
+            _log.warning("capture is delayed: %s", problem)
         # What keeps turns from being written may keep this from it, too.
         with suppress(StoreError):
             self.store.note(PROBLEM, problem)

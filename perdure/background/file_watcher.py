@@ -197,7 +197,7 @@ class FileWatcher:
         try:
             self.on_change()
         except (PerdureError, OSError) as error:
-            _log.warning("looking at changed files failed: %s", type(error).__name__)
+            _log.warning("checking changed files failed: %s", type(error).__name__)
 
     def _arrange(self, look_again: bool) -> None:
         """Watch the folders that are to be watched now.
@@ -231,7 +231,7 @@ class FileWatcher:
     def _why(self, error: Exception) -> str:
         number = error.errno if isinstance(error, OSError) else None
         cause = (os.strerror(number) if number else "") or type(error).__name__
-        return f"no file events ({cause}); looking every {self.poll_seconds:g} s{_HINTS.get(number or 0, '')}"
+        return f"no file events ({cause}); polling every {self.poll_seconds:g} s{_HINTS.get(number or 0, '')}"
 
     def _concerns(self, path: str) -> bool:
         return any(path == root or path.startswith(root + os.sep) for root in self._below)

@@ -19,6 +19,8 @@ TICK = 1.0
 
 PATIENCE = 1.0
 """Seconds after which background work goes on all the same: a turn that hangs must not stop it for good."""
+BEHIND = 256
+"""Tasks that wait, from which on turns wait for background work and not it for them: what waits is held in memory."""
 _log = logging.getLogger("perdure.background")
 
 
@@ -30,6 +32,7 @@ class TurnGate:
         self._turns = 0
         self._idle = threading.Event()
         self._idle.set()
+        self.behind = False  # whether so much is left to do that it no longer steps aside
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -48,7 +51,8 @@ class TurnGate:
 
     def pause(self) -> None:
         """Wait until no turn is running. To be called by background work every few milliseconds."""
-        self._idle.wait(PATIENCE)
+        if not self.behind:
+            self._idle.wait(PATIENCE)
 
 
 Task = tuple[str, Callable[[], object]]
@@ -78,6 +82,7 @@ class Keeper:
             if self._closed:
                 return
             self._open += 1
+            self._gate.behind = self._open > BEHIND
         self._tasks.put((name, work))
 
     def settle(self, timeout: float) -> bool:
@@ -102,12 +107,14 @@ class Keeper:
             except queue.Empty:
                 self._guarded("tick", self._tick)
                 continue
-            if task is None:
+            # What was not done before the store closed cannot be done any more; turns are safe in the inbox.
+            if task is None or self._closed:
                 return
             self._gate.pause()
             self._guarded(*task)
             with self._changed:
                 self._open -= 1
+                self._gate.behind = self._open > BEHIND
                 self._changed.notify_all()
 
     def _guarded(self, name: str, work: Callable[[], object]) -> None:

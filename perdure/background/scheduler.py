@@ -217,7 +217,7 @@ class Scheduler:
     def _remind(self, job: Job, state: JobState, now: float) -> None:
         # One that the worker has taken is not handed out again before its time is up: it may be what kills it.
         if not now < state.next_run <= now + LEASE:
-            self._note(job, "failed: the worker did not end it", failed=True, took=LEASE)
+            self._note(job, "failed: the worker did not finish it", failed=True, took=LEASE)
         elif state.state == "wanted":
             self.start_worker()
 
@@ -233,7 +233,7 @@ class Scheduler:
         if self._leads:
             self.store.database.lead()
         if self.stopping.is_set():
-            raise Stopping("the host is ending")
+            raise Stopping("the host is exiting")
 
     def _run(self) -> None:
         told = ""
@@ -248,7 +248,7 @@ class Scheduler:
                 # A server may be away for hours.
                 if type(error).__name__ != told:
                     told = type(error).__name__
-                    _log.warning("timers wait: %s", told)
+                    _log.warning("scheduler paused: %s", told)
 
     def _lead(self) -> bool:
         if not self._leader.is_locked:

@@ -34,7 +34,7 @@ def export_day(store: Store, keep: int, pause: Pause) -> str:
     made = daily_export(store, keep, pause=pause)
     if made is None:
         last = newest_export(store)
-        return f"nothing has changed since {last.path.name}" if last else "nothing has changed"
+        return f"no changes since {last.path.name}" if last else "no changes"
     _drop_unfinished(made.parent, store.clock.now())
     return made.name
 
@@ -49,7 +49,7 @@ def reconcile(store: Store, pause: Pause) -> str:
     left = fix(store, found, REPAIRABLE_UNASKED) if ours else found
     names = "; ".join(dict.fromkeys(finding.what for finding in left))
     mended = len([finding for finding in ours if finding not in left])
-    said = f"{mended} mended" if mended else "all agree"
+    said = f"{mended} repaired" if mended else "all agree"
     return f"{said}, {len(left)} left: {names}; see perdure verify" if left else said
 
 

@@ -16,6 +16,8 @@ from typing import Any
 
 KILL_SECONDS = 1.0
 """So long is waited for the end of a worker that was killed."""
+NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+"""On Windows: a host that has no console must not be given the window of one."""
 _log = logging.getLogger("perdure.background")
 
 
@@ -49,6 +51,12 @@ class WorkerProcess:
                 # Too many processes or open files, or it ended at once: that is no reason for the caller to end too.
                 _log.warning("the worker cannot be started: %s", error.strerror)
 
+    def tidy(self) -> None:
+        """Let go of a worker that has ended by itself: the system keeps one as a zombie until it is waited for."""
+        with self._lock:
+            if self._process is not None and not self.running:
+                self._reap()
+
     def ask(self) -> None:
         """Ask the worker to end, by the end of its stdin. Returns at once."""
         with self._lock:
@@ -80,6 +88,7 @@ class WorkerProcess:
             stderr=subprocess.DEVNULL,
             close_fds=True,
             bufsize=0,
+            creationflags=NO_WINDOW,
         )
         if self._process.stdin is not None:
             self._process.stdin.write(self._order)

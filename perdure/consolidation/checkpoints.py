@@ -26,11 +26,11 @@ class Checkpoint:
     """A checkpoint."""
 
     id: str  # of its fact
-    at: float  # when it was made, epoch seconds
+    at: float  # when it was saved, epoch seconds
     expires_at: float  # until when it can be restored, epoch seconds
     intent: str  # what was about to be done
     state: str  # where things stood
-    expected: str  # what should come of it; empty if it was not said
+    expected: str  # the expected outcome; empty if none was given
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values as JSON can hold them."""
@@ -43,7 +43,7 @@ def save(
     """Keep a checkpoint; it is on disk when this returns."""
     parts = {"intent": intent.strip(), "state": state.strip(), "expected": expected.strip()}
     if not parts["intent"]:
-        raise InputError("a checkpoint needs an intent; say what is about to be done")
+        raise InputError("a checkpoint needs an intent; say what you are about to do")
     for name, text in parts.items():
         if len(text) > MAX_FIELD:
             raise InputError(f"{name} has {len(text)} characters; the limit is {MAX_FIELD}: give a summary")
@@ -77,7 +77,7 @@ def newest(store: Store, home: Scope) -> Checkpoint:
     """Return the newest checkpoint of a scope."""
     for found in saved(store, home, 1):
         return found
-    raise NotFoundError("there is no checkpoint of the last four hours; make one with checkpoint save")
+    raise NotFoundError("there is no checkpoint from the last four hours; create one with checkpoint save")
 
 
 def _text(parts: Mapping[str, str]) -> str:

@@ -51,7 +51,7 @@ class Classified:
 
     id: str  # of the memory
     category: str  # its new one
-    by: str  # "language model", "rules", or "neighbours" with how sure they are
+    by: str  # "language model", "rules", or "neighbours" with their agreement
 
 
 def classify(

@@ -62,12 +62,12 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
-    """What a consolidation did."""
+    """The result of a consolidation."""
 
-    examined: int  # facts that were compared
-    merges: tuple[Merge, ...]  # what became one
-    skipped: int  # clusters of which a fact was changed or removed meanwhile
-    batch: str  # what `undo` takes back at once; empty if nothing was changed
+    examined: int  # number of facts compared
+    merges: tuple[Merge, ...]  # the merges made
+    skipped: int  # clusters skipped because a fact changed or was removed meanwhile
+    batch: str  # batch for `undo`; empty if nothing changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,12 @@ MAX_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Distilled:
-    """What a distillation did."""
+    """The result of a distillation."""
 
-    sessions: int  # conversations looked at
-    messages: int  # of people in them, that had not been captured
-    added: int  # facts that are new
-    # files that were passed over, with the reason; also conversations captured while they went on
+    sessions: int  # conversations read
+    messages: int  # people's messages in them that had not been captured
+    added: int  # new facts
+    # files that were skipped, with the reason; also conversations captured as they took place
     skipped: Mapping[str, str]
 
 
@@ -82,7 +82,7 @@ def distill(
     for done, talk in enumerate(talks, 1):
         pause()
         if store.cursor(f"{home}\0{talk.session}"):
-            skipped[talk.file] = "captured while it went on"
+            skipped[talk.file] = "captured during the conversation"
             continue
         fresh = [turn for turn in talk.turns if turn.line_start > int(store.cursor(_cursor(home, talk)) or 0)]
         sessions += 1
@@ -115,7 +115,7 @@ def _talks(roots: Sequence[Root], strip: Callable[[str, str], str]) -> tuple[lis
             except InputError as error:
                 skipped[path.name] = str(error)
             except FileNotFoundError:
-                skipped[path.name] = "it is gone"
+                skipped[path.name] = "it no longer exists"
     return sorted(talks, key=lambda talk: talk.began), skipped
 
 

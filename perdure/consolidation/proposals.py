@@ -20,7 +20,8 @@ from perdure.ranking.decay import DAY
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.links import links_of
 from perdure.store.scope import Audience, Scope
-from perdure.store.search import MIN_PREFIX, View, by_ids, seen
+from perdure.store.search import View, by_ids, seen
+from perdure.store.short_ids import MIN_PREFIX
 from perdure.store.sql import Connection, dialect, run
 from perdure.store.store import Store
 
@@ -42,8 +43,8 @@ class Proposal:
     text: str  # the line
     state: str  # "open", "accepted" or "refused"
     made_at: float  # epoch seconds
-    expires_at: float  # until when it waits for an answer, epoch seconds
-    evidence: tuple[str, ...]  # the texts that speak for it
+    expires_at: float  # when it expires unanswered, epoch seconds
+    evidence: tuple[str, ...]  # the texts that support it
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values as JSON can hold them."""
@@ -93,14 +94,14 @@ def answer(store: Store, home: Scope, name: str, folder: Path | None) -> Proposa
         now = store.clock.now()
         found = [each for _, each in _listed(connection, _view(home, now)) if each.id.startswith(name)]
         if not found:
-            raise NotFoundError(f"no proposal has the id {name[:40]}; see perdure proposals list")
+            raise NotFoundError(f"no proposal has the id {name[:40]}; see perdure review")
         if len(found) > 1:
             raise AmbiguousIdError(f"several proposals have an id that begins with {name[:40]}; give more digits")
         [proposal] = found
         if proposal.state != OPEN:
-            raise InputError(f"proposal {proposal.id[:8]} was {proposal.state} already")
+            raise InputError(f"proposal {proposal.id[:8]} was already {proposal.state}")
         if proposal.expires_at <= now:
-            raise InputError(f"proposal {proposal.id[:8]} was not answered in time; see perdure proposals list")
+            raise InputError(f"proposal {proposal.id[:8]} has expired; look for new ones: perdure review propose")
         if folder is not None:
             add_line(folder, FILE, proposal.text)
         state = REFUSED if folder is None else ACCEPTED

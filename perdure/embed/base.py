@@ -1,4 +1,4 @@
-"""What perdure asks of anything that turns text into vectors, what every embedder does, and how it is held to it."""
+"""The interface of embedders, what they share, and a wrapper that enforces it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Vectors: TypeAlias = "NDArray[np.float32]"
 
 @dataclass(frozen=True, slots=True)
 class EmbedderIdentity:
-    """All that decides whether two vectors may be compared.
+    """Everything that decides whether two vectors may be compared.
 
     Attributes:
         model: name of the model, for people.
         digest: sha256 of the weights, or a version string where there are none.
         dims: length of a vector.
-        max_tokens: longer texts are cut here.
+        max_tokens: longer texts are truncated here.
         pooling: how token states become one vector ("mean", "cls", "last", "none").
-        query_prefix: what is put in front of a query.
-        document_prefix: what is put in front of a document.
+        query_prefix: prepended to a query.
+        document_prefix: prepended to a document.
     """
 
     model: str
@@ -50,21 +50,21 @@ class EmbedderIdentity:
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of length one.
+    """Turns texts into unit vectors.
 
     A text's vector must not depend on the other texts of the same call.
     """
 
     @property
     def identity(self) -> EmbedderIdentity:
-        """Which vector space this embedder writes to."""
+        """The vector space of this embedder."""
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts.
 
         Args:
             texts: any number of texts, of any length.
-            query: whether they are questions to be matched against documents.
+            query: whether they are queries to match against documents.
 
         Returns:
             float32 array of shape (len(texts), dims), each row of length one (an empty text: any unit row).
@@ -74,7 +74,7 @@ class Embedder(Protocol):
         """
 
     def count_tokens(self, text: str) -> int:
-        """Return how many tokens of this model the whole text has, special tokens not counted."""
+        """Return the number of this model's tokens in the whole text, without special tokens."""
 
     def interrupt(self) -> None:
         """Make running `embed` calls raise ModelError soon; callable from any thread. May do nothing."""
@@ -126,7 +126,7 @@ QUERIES = 4
 
 
 class GuardedEmbedder:
-    """Wraps any embedder: other people's code may raise anything and return anything."""
+    """Wraps any embedder and checks its results: third-party code may raise or return anything."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
@@ -134,7 +134,7 @@ class GuardedEmbedder:
 
     @property
     def identity(self) -> EmbedderIdentity:
-        """Which vector space the embedder writes to."""
+        """The vector space of the embedder."""
         return self._inner.identity
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
@@ -159,7 +159,7 @@ class GuardedEmbedder:
             raise ModelError(f"embedder {self.identity.model} returned shape {vectors.shape}, not {expected}")
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not (np.isfinite(vectors).all() and (norms > 0).all()):
-            raise ModelError(f"embedder {self.identity.model} returned a vector without a direction")
+            raise ModelError(f"embedder {self.identity.model} returned a zero vector")
         vectors = vectors / norms
         return vectors
 

@@ -92,7 +92,7 @@ RECALL: Final = OnnxModel(
     sha256="3b804aadee1a0693692920a68599fc5e0c3146ca25bbd67bf80ff1b8b9a07141",
     tokenizer_sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     dims=384, max_tokens=256, alone=True,
-    licence="Apache-2.0", about="the default; English, made for memory, a part of perdure",
+    licence="Apache-2.0", about="the default; English, trained for memory, shipped with perdure",
 )  # fmt: skip
 """The default: all-MiniLM-L6-v2, tuned to bring a prompt near to what it needs; `training/` is how it was made."""
 

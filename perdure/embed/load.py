@@ -40,7 +40,7 @@ def known_model(key: str) -> OnnxModel:
     """Return the model of the catalogue with this key; raise SettingsError if there is none."""
     model = models().get(key)
     if model is None:
-        raise SettingsError(f"{key!r} is no model that perdure knows; known are: {', '.join(models())}")
+        raise SettingsError(f"unknown model {key!r}; known models: {', '.join(models())}")
     return model
 
 
@@ -64,7 +64,7 @@ def models_folder() -> Path:
     try:
         return Path(platformdirs.user_cache_dir("perdure", appauthor=False)) / "models"
     except RuntimeError:
-        raise ModelError("this user has no home folder, in which fetched models are kept; set HOME") from None
+        raise ModelError("this user has no home folder for fetched models; set HOME") from None
 
 
 def fetch_folder(model: OnnxModel) -> Path | None:

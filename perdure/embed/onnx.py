@@ -67,7 +67,7 @@ class OnnxEmbedder:
                 states, mask = self._run(batch, options)
                 if states.shape[2] != model.dims:
                     raise ModelError(
-                        f"model {model.name} returns {states.shape[2]} dimensions, its description says "
+                        f"model {model.name} returns {states.shape[2]} dimensions, but its description says "
                         f"{model.dims}; correct the description"
                     )
                 vectors[[index for index, _ in batch]] = unit_rows(_pool(states, mask, model.pooling))
@@ -162,7 +162,7 @@ def _verify(path: Path, expected: str) -> None:
         ) from error
     if found != expected:
         raise ModelError(
-            f"model file {path} is altered: its sha256 is {found}, expected {expected}; reinstall the "
+            f"model file {path} has changed: its sha256 is {found}, expected {expected}; reinstall the "
             "package that holds it, or delete it and fetch it again"
         )
 
@@ -204,4 +204,4 @@ def _runtime_errors() -> tuple[type[Exception], ...]:
 
 
 def _interrupted(model: OnnxModel) -> ModelError:
-    return ModelError(f"model {model.name} was interrupted before it had finished; call it again")
+    return ModelError(f"model {model.name} was interrupted; call it again")

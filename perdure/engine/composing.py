@@ -11,7 +11,8 @@ from perdure.embed.base import Embedder
 from perdure.engine.extensions import ExtensionManager, Register, hookimpl
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError, SettingsError
-from perdure.index.feeding import GrowingIndex
+from perdure.extras import absent, how_to_install
+from perdure.index.feeding import PACKAGES, GrowingIndex
 from perdure.index.vector_index import ExactIndex, Surveyor
 from perdure.llm import Tier
 from perdure.parts import part
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 REMOTE = ("openai", "gemini", "google", "voyage", "mistral", "ollama", "openai-compatible")
 """The names of `perdure.models.providers.PROVIDERS`, which are not loaded before they are needed."""
+LOCAL = ("local", "builtin")
+"""What others call the model that comes with them."""
 _log = logging.getLogger("perdure.plugin")
 
 
@@ -59,6 +62,7 @@ def recall_options(settings: Settings) -> RecallOptions:
         max_tokens=settings.recall_max_tokens, summaries=Summaries(settings.summary_threshold),
         format=settings.recall_format, placement=settings.recall_placement,
         deadline=settings.recall_deadline_ms / 1000, threshold=settings.recall_threshold,
+        model=settings.embedder != "none", lexical=settings.lexical_index,
     )  # fmt: skip
 
 
@@ -82,13 +86,26 @@ def check_patterns(settings: Settings) -> None:
         compile_tags(settings.tag_patterns)
 
 
+def check_table(settings: Settings) -> None:
+    """Refuse settings that ask for LanceDB where it is not installed, before anything is opened."""
+    if settings.store_url is not None or not absent(*PACKAGES):
+        return
+    given = {"vector_index": settings.vector_index == "lance", "lexical_index": settings.lexical_index == "lance"}
+    for name, asks in (given | {"lance_url": settings.lance_url is not None}).items():
+        if asks:
+            raise SettingsError(
+                f"setting {name} asks for LanceDB, which is not installed; run: {how_to_install('lancedb')}, or remove "
+                "the setting"
+            )
+
+
 def vector_index(store: Store, space: VectorSpace, settings: Settings, on_trouble: Callable[[], None]) -> Surveyor:
     """Return what finds nearest vectors: the database where it can, else what this process and LanceDB hold."""
     if store.database.compares:
         index: Surveyor = part("postgres.vectors").DatabaseIndex(store.database, space.id, space.dims)
         return index
     exact = ExactIndex(store.database, space.id, space.dims)
-    if settings.vector_index == "exact" or store.database.shared:
+    if settings.vector_index == "exact" or store.database.shared or absent(*PACKAGES):
         # LanceDB's table is one machine's, and is not fed for a store that several share.
         return GrowingIndex(exact, store.database, space.id)
 
@@ -127,7 +144,8 @@ class Builtins:
     def perdure_register_embedders(self, register: Register) -> None:
         """Register the embedders: each factory takes the settings."""
         register("auto", auto_embedder)
-        register("onnx", local_embedder)
+        for name in ("onnx", *LOCAL):
+            register(name, local_embedder)
         register("hash", hash_embedder)
         register("sentence-transformers", _of_sentence_transformers)
         for name in REMOTE:
@@ -161,7 +179,7 @@ def auto_embedder(settings: Settings) -> Embedder:
     except ModelError as error:
         if not settings.embedder_fallbacks:
             raise
-        _log.warning("the local model cannot be used, its fallbacks are: %s", error)
+        _log.warning("the local model cannot be used; falling back to: %s", error)
         fallback: Embedder = part("models.providers").first_of(settings, settings.embedder_model)
         return fallback
 
@@ -173,7 +191,7 @@ def hash_embedder(settings: Settings) -> Embedder:
     if settings.embedder_model is None:
         return HashEmbedder()
     if not settings.embedder_model.isdecimal():
-        raise SettingsError(f"setting embedder_model = {settings.embedder_model!r}: embedder hash takes its dimensions")
+        raise SettingsError(f"setting embedder_model = {settings.embedder_model!r}: embedder hash takes a number")
     return HashEmbedder(int(settings.embedder_model))
 
 
@@ -182,7 +200,7 @@ def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
     if settings.llm_endpoint is None:
         return lambda store: None
     if settings.llm_model is None:
-        raise SettingsError("llm_endpoint is set and llm_model is not; set llm_model to the name of a model there")
+        raise SettingsError("llm_endpoint is set but llm_model is not; set llm_model to the name of a model there")
     usual, other = settings.llm_model, settings.llm
     models: dict[Tier, str] = {"nano": other.nano or usual, "default": usual, "heavy": other.heavy or usual}
     llm = part("models.llm")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from perdure.engine.setting_sources import refuse_password
+from perdure.engine.setting_sources import refuse_secrets
 from perdure.engine.settings import Settings, check_known, table_of
 from perdure.errors import SettingsError
 from perdure.secrets.redact import redact
@@ -23,11 +23,11 @@ def set_setting(file: Path, name: str, text: str) -> Any:
     `text`: the value in the form of environment variables.
     """
     value = Settings.parse(name, text)
-    refuse_password({name: value}, str(file))
+    refuse_secrets({name: value}, str(file))
     if redact(text).text != text:
         raise SettingsError(
-            f"the value for {name} looks like a secret, and settings hold none; put it into an environment variable,"
-            " and name that in embedder_key_env or llm_key_env"
+            f"the value for {name} looks like a secret, which settings must not hold; put it in an environment"
+            " variable, and name that in embedder_key_env or llm_key_env"
         )
     content = _read(file)
     if table_of(name) is not None:
@@ -81,7 +81,7 @@ def with_setting(document: str, name: str, value: Any) -> str:
     with suppress(SettingsError):
         if _parsed(changed) == wanted:
             return changed
-    raise SettingsError(f"{name} stands in the settings file in a form that cannot be changed safely; edit it by hand")
+    raise SettingsError(f"{name} in the settings file is in a form that cannot be changed safely; edit it by hand")
 
 
 def _statements(lines: list[str]) -> Iterator[tuple[int, int]]:
@@ -127,7 +127,7 @@ def _parsed(document: str) -> dict[str, Any]:
     try:
         return tomllib.loads(document)
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"the settings file is no TOML ({error}); mend it by hand, or delete it") from None
+        raise SettingsError(f"the settings file is not valid TOML ({error}); fix it by hand, or delete it") from None
 
 
 def _read(file: Path) -> str:

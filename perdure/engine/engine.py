@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
@@ -22,8 +22,10 @@ from perdure.background.worker_process import WorkerProcess
 from perdure.capture.intake import as_sequence
 from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
+from perdure.engine.audiences import audience_of, conversation, others_of, overheard, project_in, projects_in
 from perdure.engine.composing import (
     check_patterns,
+    check_table,
     embedder_factory,
     language_judge,
     llm_factory,
@@ -37,39 +39,46 @@ from perdure.engine.file_memory import FileMemory, files_options
 from perdure.engine.forget_orders import ForgetOrders
 from perdure.engine.jobs import DAY, HOUR, worker_jobs
 from perdure.engine.model import Model, Recipes
-from perdure.engine.opening import store_of
+from perdure.engine.receipt_writer import ReceiptWriter
 from perdure.engine.settings import Settings
+from perdure.engine.store_opening import store_of
 from perdure.engine.turn_intake import Taken, TurnIntake
 from perdure.errors import StoreClosedError, StoreError, StorePurgedError, StoreUnavailableError
 from perdure.heap import give_back
 from perdure.hooks.types import Channel, Messages, Opening, Placement, Recall, TurnContext
 from perdure.index.feeding import Feeding, IndexFeed
-from perdure.index.missing import without_vector
+from perdure.index.missing import is_any
 from perdure.index.vector_index import ScaledIndex, Surveyor, VectorIndex
 from perdure.native import at_exit
 from perdure.parts import part
 from perdure.recall.expand import Expander
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
-from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passages, opened, visible
-from perdure.speech.orders import asked_for
+from perdure.recall.session_state import Ended, Ledger, earlier, from_receipts, newest_reply, visible
+from perdure.speech.orders import asked_for, says_again
 from perdure.store import notices, receipts, spaces
 from perdure.store.expiry import end_moments
 from perdure.store.fact import Fact, Summaries
 from perdure.store.lifecycle import note_recalled, used
-from perdure.store.scope import OWNERS, Audience, Scope
+from perdure.store.scope import Scope
 from perdure.store.spaces import VectorSpace
 from perdure.store.transaction import Author
 from perdure.text.fence import fence
 from perdure.text.pluralize import counted
+from perdure.text.timestamps import day_of
 
 if TYPE_CHECKING:
     from perdure.capture.describe import CategoryPatterns
     from perdure.capture.pipeline import Capturer
     from perdure.capture.statements import CaptureRule
     from perdure.capture.writing import Writer
+    from perdure.engine.agent_log import AgentLog
+    from perdure.engine.beside import Beside
     from perdure.engine.file_purge import Scrubbed
+    from perdure.engine.lessons import Lessons
+    from perdure.engine.reminders import Reminders
     from perdure.maintenance.purge import Purge
+    from perdure.recall.agent_log import Act
 
 WORKER = "perdure.engine.worker"
 LOOK = 0.05
@@ -85,14 +94,16 @@ class Engine:
     """Recalls, captures and keeps one data folder in order. Usable from any thread; `close` it in the end."""
 
     def __init__(
-        self, home: Path, settings: Settings, *, clock: Clock | None = None, guest: bool = False, moved: bool = False
-    ) -> None:
+        self, home: Path, settings: Settings, *, clock: Clock | None = None, guest: bool = False, moved: bool = False,
+        load_model: bool = True,
+    ) -> None:  # fmt: skip
         """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`."""
         self.settings = settings
         self.clock = clock or SystemClock()
         check_patterns(settings)
+        check_table(settings)
         self.extensions = load_extensions(settings)
-        load = embedder_factory(settings, self.extensions)
+        load = embedder_factory(settings, self.extensions) if load_model else None
         reranker = reranker_of(settings, self.extensions)
         make_llm = llm_factory(settings)
         summaries = Summaries(settings.summary_threshold)
@@ -107,14 +118,14 @@ class Engine:
             on_switch=self.start_worker, pause=self.gate.pause,
         )  # fmt: skip
         self.llm = make_llm(self.store)
-        self.ledger = Ledger(self.store.key, earlier(self.store), visible(self.store), opened(self.store))
+        self.ledger = Ledger(
+            self.store.key, earlier(self.store), visible(self.store), from_receipts(self.store, receipts.openings),
+            from_receipts(self.store, receipts.was_compacted), from_receipts(self.store, receipts.was_asked),
+        )  # fmt: skip
         self.drain = Drain(
-            self.store,
-            lambda *given: self.capturer.process(*given),
-            self.keeper,
-            self.gate,
+            self.store, lambda *given: self.capturer.process(*given), self.keeper, self.gate,
             lambda entries: self.files.restore(entries),
-        )
+        )  # fmt: skip
         self._worker = WorkerProcess(WORKER, self.store.folder, settings.model_dump(mode="json", exclude_defaults=True))
         self.feed = IndexFeed(
             self.store, Feeding(self.store.database, settings.vector_index, settings.index_crossover),
@@ -132,6 +143,7 @@ class Engine:
             self.store.acknowledge, self.store.key, settings, self.clock, self.store.cursor, self.files.said
         )
         self.forget_orders = ForgetOrders(self.store, self.settle)
+        self.receipts = ReceiptWriter(self.store, recall_options(settings), self.clock, self._soon)
         self.closed = False
         self.keeper.start()
         jobs = [*self._jobs(), *worker_jobs(settings)]
@@ -154,12 +166,22 @@ class Engine:
         """
         audience = audience_of(context)
         session = conversation(context, audience)
+        asked = replace(asked, beside=self._beside(context))
         if session is not None:
             # What stands in the system prompt is gone with the next turn, whatever the host keeps.
             seen = context.keeps_block and self.settings.recall_placement is not Placement.SYSTEM
-            first = self.ledger.is_new(session)
-            asked = replace(asked, first_turn=first, shown=self.ledger.ids(session) if seen else ())
-            if first and receipt_to is None:
+            shown = self.ledger.ids(session) if seen else asked.shown
+            # A greeting is no turn that a session's memories could come with.
+            first = bool(self.settings.directives.session_tags) and self.ledger.is_unasked(session)
+            compacted = partial(self.ledger.is_compacted, session)
+            asked = replace(
+                asked,
+                first_turn=first,
+                compacted=compacted,
+                shown=shown,
+                begun=self.ledger.begun(session) if seen else shown,
+            )
+            if receipt_to is None and self.ledger.is_new(session):
                 self.end_moments(context, others=True)
         with self.gate.turn():
             recall, receipt = self._recaller.recall(prompt, audience, session=context.session_id, asked=asked)
@@ -169,32 +191,49 @@ class Engine:
         home = audience.home
         if home is not None:
             # Callers whose id fails closed would all share one name, and could ask what the others had asked.
-            self.ledger.note(session or f"{home}\0", prompt, recall)
+            looked_up = receipt.silence is None
+            self.ledger.note(session or f"{home}\0", prompt, recall, self.clock.now(), asked=looked_up)
             if self.store.refusal is None:
-                self.keeper.submit("receipt", lambda: self._file(receipt, home, recall, _others(context)))
+                if recall is not None and session is not None:
+                    self._soon("missed", partial(self._missed, prompt, recall, home, context))
+                self.receipts.keep_turn(receipt, home, recall, others_of(context))
         return recall
 
-    def opening(self, context: TurnContext) -> Opening | None:
-        """Return what a session should begin with; None also where its model sees that already."""
+    def opening(self, context: TurnContext, *, again: bool = False, look: bool = False) -> Opening | None:
+        """Return what a session should begin with; None also where its model sees that already.
+
+        `again`: it sees that no more. Then it is the same once more, without what may no longer be seen. A `look`
+        leaves no receipt.
+        """
         audience = audience_of(context)
         session, home = conversation(context, audience), audience.home
-        if session is not None and self.ledger.is_opened(session, context.project):
+        projects = ", ".join(projects_in(context))
+        given = self.ledger.openings(session) if session is not None and again else {}
+        if session is not None and not again and self.ledger.is_opened(session, projects):
             return None
         from perdure.recall.opening import Opener, receipt_of
 
-        self.end_moments(context, others=True)
-        opener = Opener(self.store, recall_options(self.settings), self.settings.opening_tokens, self.model.leg)
-        with self.gate.turn():
-            found = opener.opening(audience, context.session_id)
-        if found is None or home is None:
+        withheld = context.host if self.settings.withholds(context.host) else None
+        outside = withheld if context.chat == "direct" else ""
+        options = recall_options(self.settings)
+        opener = Opener(
+            self.store, options, self.settings.opening_tokens, self.model.leg, self.model.shipped_index, outside,
+            context.has_tools,
+        )  # fmt: skip
+        if session is not None and projects in given:
+            before = given[projects]
+            found = opener.renewed(before, audience, context.session_id, self._beside(context)) if before else None
+            if found is not before:
+                self.ledger.open(session, projects, found)
             return found
+        self.end_moments(context, others=True)
+        compacted = session is not None and self.ledger.is_compacted(session)
+        with self.gate.turn():
+            found = opener.opening(audience, context.session_id, self._beside(context), compacted=compacted)
         if session is not None:
-            self.ledger.open(session, context.project, found)
-        if self.store.refusal is None:
-            told = receipt_of(found, context.project), [item.id for item in found.items]
-            self.keeper.submit(
-                "receipt", lambda: self._put(found.receipt_id, self.clock.now(), context.session_id, home, *told)
-            )
+            self.ledger.open(session, projects, found)
+        if found is not None and home is not None and not look and self.store.refusal is None:
+            self.receipts.keep(found, receipt_of(found, projects), context.session_id, home)
         return found
 
     def foresee(self, prompt: str, context: TurnContext) -> None:
@@ -209,15 +248,16 @@ class Engine:
         # A host may tell of the prompt first: what was shown with it waits for the reply.
         if session is None or not reply:
             return
-        prompt, shown = self.ledger.take(session)
-        if shown:
-            self.keeper.submit("use", lambda: self._use(reply, shown, prompt, context))
+        taken = self.ledger.take(session)
+        if taken.shown or taken.searched:
+            self.keeper.submit("use", lambda: self._use(reply, taken, context))
 
-    def handed_out(self, fact_ids: Sequence[str]) -> None:
-        """Count, in the background, that a tool has handed memories to an agent."""
+    def handed_out(self, fact_ids: Sequence[str], hits: Sequence[str], author: Author) -> None:
+        """Count, in the background, that a tool has handed memories to an agent, which used the `hits` among them."""
 
         def count() -> None:
             self.store.database.jot(note_recalled, fact_ids)
+            self._used(hits, author)
 
         if fact_ids:
             self.keeper.submit("recalled", count)
@@ -237,7 +277,7 @@ class Engine:
             self.ledger.forget(session)
             self._recaller.renew(session)
             if self.store.refusal is None:
-                self.keeper.submit("compacted", lambda: self._compact(session))
+                self.keeper.submit("compacted", lambda: self.receipts.compacted(session))
 
     def take_in(self, messages: Messages, context: TurnContext) -> int:
         """Acknowledge a turn: what is taken in of it is on disk when this returns; return how many messages that is."""
@@ -257,11 +297,41 @@ class Engine:
             self.keeper.submit("transcript", record)
         return taken.messages
 
+    def note_work(self, messages: Callable[[], Messages], context: TurnContext) -> None:
+        """Keep, in the background, what an agent has done in a session so far, as its messages tell."""
+        project = audience_of(context).home and project_in(context)
+        wanted = self.settings.agent_log and self.settings.auto_capture and self.settings.heeds(context.trigger)
+        if wanted and project and context.session_id and context.chat == "direct" and self.store.refusal is None:
+            self.keeper.submit("agent log", lambda: self._agent_log.take(messages(), project, context))
+
+    def before_tool(self, act: Act, context: TurnContext) -> Recall | None:
+        """Return what the model should see before a tool runs; None: nothing like it was met, or it was told of it."""
+        audience, settings = audience_of(context), self.settings
+        session, home = conversation(context, audience), audience.home
+        wanted = settings.agent_log_reminds and settings.recalls(context.trigger) and not overheard(context, settings)
+        if not wanted or project_in(context) is None or session is None or home is None:
+            return None
+        with self.gate.turn():
+            found = self._reminders.of(act, audience, session, context.session_id or "", ids=context.has_tools)
+        if found is None:
+            return None
+        recall, body = found
+        if self.store.refusal is None:
+            self.receipts.keep(recall, {**body, "scopes": others_of(context)}, context.session_id, home)
+        return recall
+
     def obey(self, prompt: str, context: TurnContext) -> str:
         """Forget what a turn asks for, and return the block that says so; see `ForgetOrders.obey`."""
         heeded = self.settings.auto_capture and self.settings.heeds(context.trigger)
         audience = audience_of(context)
-        return self.forget_orders.obey(prompt, audience, context.session_id, context.host or "") if heeded else ""
+        if not (heeded and context.is_users):
+            return ""
+        told = self.forget_orders.obey(prompt, audience, context.session_id, context.host or "")
+        session = conversation(context, audience)
+        if told and session is not None:
+            # It is a turn of its own, in which nothing is recalled.
+            self.ledger.note(session, prompt, None, self.clock.now(), asked=False)
+        return told
 
     def refused(self, context: TurnContext) -> str:
         """Return, once, the block that says what a user asked to be remembered and was a secret; empty: nothing."""
@@ -270,8 +340,8 @@ class Engine:
         with suppress(StoreError):  # where it cannot be read, the turn goes on; it is told later
             kinds = notices.take_refused(self.store, str(home)) if home is not None else ()
         told = (
-            f"Not remembered, though the user asked for it, as it holds a secret ({', '.join(kinds)}). Say so once: "
-            'such things are kept with "perdure vault store SERVICE".'
+            f"Not remembered, although the user asked, because it holds a secret ({', '.join(kinds)}). Say so once: "
+            'secrets are kept with "perdure vault store SERVICE".'
         )
         return fence(told, self.store.key, context.session_id) if kinds else ""
 
@@ -357,11 +427,30 @@ class Engine:
         return compile_categories(self.settings.categories)
 
     @cached_property
+    def lessons(self) -> Lessons:
+        """What gives memories triggers where they were missed."""
+        from perdure.engine.lessons import Lessons
+
+        return Lessons(self.store, self.model, self.clock)
+
+    @cached_property
     def writer(self) -> Writer:
         """What compares facts and writes them."""
         from perdure.capture.writing import Writer
 
         return Writer(self._leg, writing_options(self.settings), language_judge(self.settings, self.store, self.llm))
+
+    @cached_property
+    def _agent_log(self) -> AgentLog:
+        from perdure.engine.agent_log import AgentLog
+
+        return AgentLog(self.store, self.writer, self.clock)
+
+    @cached_property
+    def _reminders(self) -> Reminders:
+        from perdure.engine.reminders import Reminders
+
+        return Reminders(self.store, self.ledger, recall_options(self.settings))
 
     @cached_property
     def capturer(self) -> Capturer:
@@ -422,7 +511,7 @@ class Engine:
 
     def _look_at_files(self, pause: Pause) -> str:
         if not self.files.sync.roots():
-            return "there are no files or conversations"
+            return "no files or conversations"
         left = self.files.sync.fresh()
         return f"{counted(left, 'file')} left to read" if left else "up to date"
 
@@ -442,30 +531,29 @@ class Engine:
 
         return cleaner(self.store, files_options(self.settings))
 
-    def _file(self, receipt: Receipt, home: Scope, recall: Recall | None, scopes: Sequence[str]) -> None:
-        body = {**receipt.body(recall_options(self.settings)), "echo": of_passages(recall, self.store.key)}
-        body |= {"scopes": scopes} if scopes else {}
-        injected = [item for item, verdict in receipt.verdicts.items() if verdict == "injected"]
-        self._put(receipt.id, receipt.at, receipt.session, home, body, injected)
-
-    def _put(
-        self, receipt_id: str, at: float, session: str | None, home: Scope, body: receipts.Body, injected: Sequence[str]
-    ) -> None:
-        with self.store.database.write(durable=False) as connection:
-            note_recalled(connection, injected, injected=True)
-            receipts.put(connection, receipt_id, at, session, str(home), body)
-
-    def _compact(self, session: str) -> None:
-        scope, _, name = session.partition("\0")
-        self.store.database.jot(receipts.compacted, name, scope)
-
-    def _use(self, reply: str, shown: Sequence[tuple[str, str]], prompt: str, context: TurnContext) -> None:
+    def _use(self, reply: str, taken: Ended, context: TurnContext) -> None:
         from perdure.capture.used import used_in
 
-        fact_ids = used_in(reply, shown, prompt)
+        self._used(used_in(reply, taken.shown, taken.prompt), Author(Channel.USER, context.host, context.session_id))
+        if taken.searched:
+            self.lessons.searched(reply, taken, context)
+
+    def _missed(self, prompt: str, recall: Recall, home: Scope, context: TurnContext) -> None:
+        if says_again(prompt):
+            self.lessons.said_again(prompt, recall, home, context)
+
+    def _used(self, fact_ids: Sequence[str], author: Author) -> None:
         if fact_ids and self.store.refusal is None:
-            with self.store.write(Author(Channel.USER, context.host, context.session_id)) as tx:
+            with self.store.write(author) as tx:
                 used(tx, fact_ids)
+
+    def _beside(self, context: TurnContext) -> Beside | None:
+        files = context.in_context + context.in_project
+        if not files:
+            return None
+        from perdure.engine.beside import Beside
+
+        return Beside(files, day_of(self.clock.now(), self.store.zone), self.store.zone, context.in_context)
 
     def _index(self, space: VectorSpace) -> Surveyor:
         return vector_index(self.store, space, self.settings, lambda: self.keeper.submit("vector index", self._mend))
@@ -478,9 +566,21 @@ class Engine:
         leg = self.model.leg()
         return (leg.embedder, ScaledIndex(leg.index, leg.calibration.scale)) if leg else None
 
+    def _soon(self, name: str, work: Callable[[], object]) -> None:
+        """Have something done in the background; at once for a guest, whose process may end with its answer."""
+        if self._keeps_house:
+            self.keeper.submit(name, work)
+            return
+        try:
+            with self.gate.turn():  # it waits for no other writer for long: what was said is still to be kept
+                work()
+        except StoreError:
+            self.keeper.submit(name, work)
+
     def _tick(self) -> None:
         if not self._keeps_house:
             return
+        self._worker.tidy()
         self.store.remember()
         if self.store.database.displaced:
             return  # nothing can be written: what waits goes on waiting
@@ -511,7 +611,7 @@ class Engine:
     def _embed_missing(self) -> None:
         # Facts that were stored before the model was there get their vectors in bulk, in the worker.
         space = self.store.space()
-        if space is not None and without_vector(self.store, space.id, 1):
+        if space is not None and is_any(self.store, space.id):
             self.start_worker()
 
 
@@ -525,36 +625,6 @@ def _left(deadline: float) -> float:
     return max(0.1, deadline - time.monotonic())
 
 
-def conversation(context: TurnContext, audience: Audience) -> str | None:
-    """Return the name of a conversation among those of all callers; None if the host has none."""
-    return f"{audience.home}\0{context.session_id}" if context.session_id and audience.home else None
-
-
-def overheard(context: TurnContext, settings: Settings) -> bool:
-    """Return whether others read the answer, so that nothing of memory is shown: neither the block nor by tools."""
-    return context.chat != "direct" and not settings.recall_in_groups
-
-
-class OwnersContext(TurnContext):
-    """Of the owner's own tools, the command line and the page: they see all that is the owner's. No host makes one."""
-
-
-def audience_of(context: TurnContext) -> Audience:
-    """Return who asks in a turn."""
-    if isinstance(context, OwnersContext):
-        return OWNERS
-    return _audience(context.user_id, context.agent_id, context.session_id, _others(context))
-
-
-def _others(context: TurnContext) -> tuple[str, ...]:
-    return (*context.scopes, context.project) if context.project else tuple(context.scopes)
-
-
-@lru_cache(maxsize=256)
-def _audience(user: str | None, agent: str | None, session: str | None, scopes: tuple[str, ...]) -> Audience:
-    return Audience.of(user=user, agent=agent, session=session, others=scopes)
-
-
 _engines: WeakSet[Engine] = WeakSet()
 
 
@@ -563,7 +633,7 @@ class Forked:
 
     def __getattr__(self, name: str) -> NoReturn:
         """Say what is the matter, whatever is asked for."""
-        raise StoreClosedError("this memory was opened before the process was forked; open it anew in the child")
+        raise StoreClosedError("this memory was opened before the process was forked; open it again in the child")
 
     def close(self) -> None:
         """Do nothing: the files are the parent's."""

@@ -28,6 +28,9 @@ PROJECT = "perdure"
 ENTRY_POINT_GROUP = "perdure"
 LOAD_VARIABLE = "PERDURE_LOAD_EXTENSIONS"
 
+UNOFFERED = frozenset({"hash"})
+"""What is there for tests: it can be named, and no message offers it."""
+
 Kind = Literal["embedders", "rerankers", "capture_rules", "hosts"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Stage = Literal["discover", "import", "hooks", "register"]
@@ -41,7 +44,7 @@ _log = logging.getLogger("perdure.plugin")
 
 
 class Register(Protocol):
-    """What an extension is given to register with."""
+    """The function that an extension registers with."""
 
     def __call__(self, name: str, factory: Factory) -> None:
         """Register a factory under a name that is new within its kind.
@@ -89,7 +92,7 @@ class ExtensionProblem:
 
 
 class ExtensionManager:
-    """Everything that built-ins and extensions have registered. Made by `load`."""
+    """Everything that built-ins and extensions have registered. Created by `load`."""
 
     def __init__(self) -> None:
         self._manager = pluggy.PluginManager(PROJECT)
@@ -102,11 +105,11 @@ class ExtensionManager:
     def load(cls, *, disabled: Collection[str] = (), builtins: Sequence[tuple[str, object]] = ()) -> ExtensionManager:
         """Register the built-ins, then the installed extensions in the order of their names.
 
-        An extension that fails is skipped with all it had registered: it is one entry of `problems` and one
-        line of the log. The environment variable PERDURE_LOAD_EXTENSIONS=0 leaves only the built-ins.
+        An extension that fails is skipped with everything it registered: it adds one entry to `problems` and one
+        log line. The environment variable PERDURE_LOAD_EXTENSIONS=0 leaves only the built-ins.
 
         Args:
-            disabled: names that are skipped; such an extension is not even imported.
+            disabled: names to skip; such an extension is not even imported.
             builtins: names and plugin objects of perdure's own.
         """
         extensions = cls()
@@ -150,24 +153,24 @@ class ExtensionManager:
         return tuple(sorted(self._distributions))
 
     def get(self, kind: Kind, name: str) -> Factory:
-        """Return the factory that is registered under a name.
+        """Return the factory registered under a name.
 
         Args:
             kind: "embedders", "rerankers", "capture_rules" or "hosts".
             name: the registered name.
 
         Raises:
-            ExtensionError: there is no such kind or name; the message lists those that there are.
+            ExtensionError: there is no such kind or name; the message lists the known ones.
         """
         if kind not in self._factories:
-            raise ExtensionError(f"{kind!r} is no kind of extension; known are {', '.join(KINDS)}")
+            raise ExtensionError(f"{kind!r} is not a kind of extension; known kinds: {', '.join(KINDS)}")
         try:
             return self._factories[kind][name]
         except KeyError:
-            known = ", ".join(sorted(self._factories[kind])) or "none"
+            known = ", ".join(sorted(self._factories[kind].keys() - UNOFFERED)) or "none"
             raise ExtensionError(
-                f"{name!r} is not among the {kind}; known are: {known}."
-                " Choose one of them or install the extension that brings it"
+                f"{name!r} is not among the {kind}; available: {known}."
+                " Choose one of them or install the extension that provides it"
             ) from None
 
     def _discover(self) -> list[importlib.metadata.EntryPoint]:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from perdure.background.file_sync import FileSync
@@ -48,6 +48,8 @@ DEFAULTS = FilesOptions()
 _FLOOR = 0.55
 """How sure a passage must be (0 to 1, the score of a search) to come up unasked; `python -m bench locomo` prints what
 it costs and saves."""
+_FLOOR_OF_WORDS = 0.8
+"""The same where the model is not there that is to look as well."""
 KNOWN = 1024
 """Conversations whose flush is remembered, those met last."""
 TEXT = 400
@@ -95,7 +97,8 @@ class FileMemory:
         )  # fmt: skip
         forgotten = Forgotten(store.database, store.key)
         self._search = FileSearch(self.index, embedder, clock, scale, forgotten.hush, self.sync.rebuild)
-        self.source = RecallSource(self._search, settings.recall_passages)
+        blind = _FLOOR if settings.embedder == "none" else _FLOOR_OF_WORDS
+        self.source = ConfidentPassages(self._search, settings.recall_passages, blind)
 
     def start(self, audience: Audience) -> None:
         """Take in the folders that the settings name, for whom the store was opened, and begin to watch."""
@@ -216,27 +219,48 @@ def flush_policy(settings: Settings) -> FlushPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class RecallSource:
+class ConfidentPassages:
     """Passages that are sure enough to be brought up unasked.
 
     Of conversations only what users said: what an assistant, a tool or a page once said is no memory of the user
-    and is found by explicit search alone.
+    and is found by explicit search alone; what an assistant said, also by who asks what it tried.
     """
 
     search: FileSearch
     limit: int
+    blind: float  # how sure one must be by its words alone, 0 to 1
 
     def draft(self, query: str, audience: Audience, session: str | None) -> tuple[Draft, Ask] | None:
         """Do what needs no vector; None without an index."""
         begun = self.search.draft(query, audience, SOURCES, self.limit)
         return (begun, Ask(query, self.limit, _FLOOR, skip_session=session)) if begun else None
 
-    def passages(self, draft: tuple[Draft, Ask], vector: tuple[Vector, str] | None) -> Sequence[Passage]:
+    def passages(
+        self, draft: tuple[Draft, Ask], vector: tuple[Vector, str] | None, *, agents: bool = False
+    ) -> Sequence[Passage]:
         """Return the passages, best first."""
         begun, ask = draft
-        found = self.search.finish(begun, vector, ask)
+        found = self.search.finish(begun, vector, ask if vector else replace(ask, min_score=self.blind))
         zone = self.search.index.options.zone
-        return [_passage(chunk, score, zone) for chunk, score in found if chunk.role in (None, "user")]
+        return [_passage(chunk, score, zone) for chunk, score in found if _tells(chunk, agents)]
+
+
+def _tells(chunk: Chunk, agents: bool) -> bool:
+    """Return whether a passage is a file's, what a user said and did not only ask for, or what an agent may have said.
+
+    An order to forget tells what it is about, and is no memory of it.
+    """
+    if chunk.role is None or (agents and chunk.role == "assistant"):
+        return True
+    if chunk.role != "user":
+        return False
+    from perdure.capture.statements import only_asks
+    from perdure.speech.forgetting import orders_to_forget
+
+    told = chunk.text
+    for order in orders_to_forget(chunk.text):
+        told = told.replace(order.sentence, " ")
+    return bool(told.strip()) and not only_asks(told)
 
 
 def _said(speaker: str | None, text: str) -> str:
@@ -246,9 +270,16 @@ def _said(speaker: str | None, text: str) -> str:
 
 
 def _passage(chunk: Chunk, score: float, zone: tzinfo | None) -> Passage:
-    text = _said(chunk.speaker if chunk.source == SESSIONS else None, chunk.text)
-    where = citation(chunk.path, chunk.start_line, chunk.end_line)
+    where, at, text = citation(chunk.path, chunk.start_line, chunk.end_line), chunk.at, chunk.text
+    # Notes of a day say "tomorrow" as well; their day begins at midnight in UTC.
+    said_at, of = (chunk.day, UTC) if at is None else (at, zone)
+    if said_at is not None:
+        from perdure.capture.lifetimes import dated, in_short
+
+        # The day that stands in front of the passage tells the year.
+        text = dated(text, said_at, of, in_short)
     if chunk.source == SESSIONS:
-        day = "" if chunk.at is None else day_of(chunk.at, zone).isoformat()
-        return Passage(where, retrievers.SESSIONS, text, day, score)
-    return Passage(where, retrievers.FILES, text, f"{chunk.path} {chunk.section}".strip(), score)
+        day = "" if at is None else day_of(at, zone).isoformat()
+        return Passage(where, retrievers.SESSIONS, _said(chunk.speaker, text), day, score, at, chunk.text)
+    about = f"{chunk.path} {chunk.section}".strip()
+    return Passage(where, retrievers.FILES, _said(None, text), about, score, said_at, chunk.text)

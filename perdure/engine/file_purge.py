@@ -66,16 +66,16 @@ def _build_anew(index: FileIndex, store: Store, log: TranscriptLog) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Scrubbed:
-    """What a scrub has changed, or would change; a dry run looks at no conversations and no exports."""
+    """The result of a scrub, or of its dry run, which checks no conversations and no exports."""
 
     facts: tuple[str, ...]  # ids of memories
     receipts: int
-    parked: int  # turns that were put aside
+    parked: int  # turns that were set aside
     conversations: int = 0
-    # "certified" if a byte search finds no old text any more, "pending" while another process has the store open, else
+    # "certified" if a byte search finds no old text, "pending" while another process has the store open, else
     # "nothing" or "dry run".
     state: str = "nothing"
-    waiting: str | None = None  # what a pending one waits for
+    waiting: str | None = None  # what a pending scrub waits for
     exports: int = 0
 
 

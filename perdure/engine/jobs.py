@@ -30,11 +30,11 @@ def run_and_wait(timers: Scheduler, name: str, timeout: float) -> str:
     deadline = time.monotonic() + timeout
     while (state := timers.states().get(name)) is not None and state.state != "waiting":
         if time.monotonic() > deadline:
-            return f"{said}, which has not ended it in {timeout:.0f} s"
+            return f"{said}, which has not finished it in {timeout:.0f} s"
         timers.remind()
         time.sleep(LOOK)
     return (state.result if state else None) or said
 
 
 def _elsewhere(pause: Pause) -> str:
-    return "only the worker does this"
+    return "only the worker runs this"

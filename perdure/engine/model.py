@@ -12,10 +12,12 @@ from functools import partial
 from perdure.embed.base import Embedder, EmbedderIdentity, GuardedEmbedder
 from perdure.embed.catalogue import RECALL, SUCCESSORS, OnnxModel, models
 from perdure.embed.load import load_model
+from perdure.engine.composing import REMOTE
 from perdure.engine.extensions import ExtensionManager
 from perdure.engine.settings import Settings
 from perdure.errors import EndpointError, ModelError, PerdureError, StoreError
 from perdure.index.calibrate import known, measure
+from perdure.index.trigger_index import TriggerIndex
 from perdure.index.vector_index import Surveyor
 from perdure.ranking.calibration import Scale
 from perdure.recall.gate import LearnedGate, shipped
@@ -65,6 +67,9 @@ class Recipes:
             return None
         recipe = space.description.get("settings", {})
         noted = {name: recipe.get(name, Settings.model_fields[name].default) for name in RECIPE}
+        if noted["embedder"] in REMOTE and not noted["embedder_model"]:
+            # The provider's usual model may have been another one.
+            noted["embedder_model"] = space.description["model"]
         theirs = Settings.model_validate(self.settings.model_dump() | noted) if "embedder" in recipe else None
         makers: list[Callable[[], Embedder | None]] = [
             Recipes(settings, self.extensions).own for settings in (theirs, self.settings) if settings
@@ -105,13 +110,14 @@ class Model:
 
     def __post_init__(self) -> None:
         self._leg: VectorLeg | None = None
+        self._early: tuple[str, Surveyor] | None = None  # the index of a space whose model is not loaded
         self._done = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="perdure-model", daemon=True)
         self._seen: str | None = None
         self._retry_at: float | None = None
         self._closed = False
-        self._state = "loading" if self.load else "off by setting"
+        self._state = "loading" if self.load else "disabled by setting"
 
     @property
     def state(self) -> str:
@@ -151,6 +157,22 @@ class Model:
         leg = self.leg()
         return leg.embedder if leg else None
 
+    def shipped_index(self) -> Surveyor | None:
+        """Return the index of the store's vectors if the shipped encoder has made them, also before it is loaded."""
+        leg, space = self.leg(), self.store.space()
+        if space is None or space.description.get("digest") != RECALL.sha256:
+            return None
+        with self._lock:
+            if leg is not None and leg.embedder.identity.id == space.id:
+                self._drop_early()
+                return leg.index
+            if self._closed:
+                return None
+            if self._early is None or self._early[0] != space.id:
+                self._drop_early()
+                self._early = space.id, self.index(space)
+            return self._early[1]
+
     def scale(self) -> Scale:
         """Return what brings the model's cosines onto the scale of the default model's."""
         leg = self._leg
@@ -162,9 +184,15 @@ class Model:
             self._closed = True
         if self._thread.is_alive():
             self._thread.join(patience)
+        self._drop_early()
         if self._leg is not None:
             self._leg.embedder.interrupt()
-            self._leg.index.close()
+            self._leg.close()
+
+    def _drop_early(self) -> None:
+        early, self._early = self._early, None
+        if early is not None:
+            early[1].close()
 
     def _follow(self) -> None:
         """Load anew, in the background, if the store has another space than when the model was loaded."""
@@ -185,12 +213,12 @@ class Model:
             leg, self._leg = self._leg, None
             self._retry_at = None
             if space is not None and not followed:
-                self._state = f"loading: this store's vectors are of model {space.name} now"
+                self._state = f"loading: this store's vectors are now from model {space.name}"
             self._done.clear()
             self._thread = threading.Thread(target=self._run, name="perdure-model", daemon=True)
             self._thread.start()
         if leg is not None:
-            leg.index.close()
+            leg.close()
 
     def _recalibrate(self, space: VectorSpace | None) -> None:
         # The worker has measured anew, as the store has grown.
@@ -248,7 +276,7 @@ class Model:
             return
         theirs = self.store.space()
         if theirs is None:
-            self._state = "lexical only: this store has no vectors yet"
+            self._state = "keyword only: this store has no vectors yet"
             return
         self._seen = theirs.id
         # Nobody has chosen another model, so nobody need agree to it.
@@ -260,11 +288,12 @@ class Model:
                 begun = spaces.building(connection)
             if renewed and begun is not None and begun.id == own.id:
                 self._go_by_words(
-                    f"the files of model {own.name} are not those of before, so each memory gets a new vector by itself"
+                    f"the files of model {own.name} have changed, so every memory is re-embedded automatically"
                 )
                 return
         advice = (
-            f"this store's vectors are of model {theirs.name}, not of {own.name} as set; change: perdure model switch"
+            f"this store's vectors are from model {theirs.name}, not from {own.name} as configured; switch with:"
+            " perdure model switch"
         )
         fitting = self.recipes.embedder(theirs) if self.recipes else None
         if fitting is not None:
@@ -273,15 +302,16 @@ class Model:
         self._go_by_words(advice)
 
     def _go_by_words(self, why: object) -> None:
-        self._state = f"lexical only: {why}"
-        _log.warning("no vector leg, recall goes by words: %s", why)
+        self._state = f"keyword only: {why}"
+        _log.warning("semantic search unavailable, using keyword search: %s", why)
 
     def _use(self, embedder: Embedder, space: VectorSpace, remark: str) -> None:
         # The first call allocates and compiles; no turn should pay for it.
         embedder.embed(["warm"], query=True)
         self._seen = space.id
         calibration = measure(self.store, space, embedder, self._step_aside, self.floor)
-        self._leg = VectorLeg(embedder, self.index(space), calibration, self._gate(embedder))
+        triggers = TriggerIndex(self.store.database, space.id, space.dims)
+        self._leg = VectorLeg(embedder, self.index(space), calibration, self._gate(embedder), triggers=triggers)
         self._state = f"ready: {embedder.identity.model}{remark}"
 
     def _gate(self, embedder: Embedder) -> LearnedGate | None:
@@ -294,4 +324,4 @@ class Model:
     def _step_aside(self) -> None:
         self.pause()
         if self._closed:
-            raise ModelError("the store is being closed; the model is measured at the next start")
+            raise ModelError("the store is closing; the model will be measured at the next start")

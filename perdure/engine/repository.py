@@ -7,9 +7,13 @@ import os
 import unicodedata
 from pathlib import Path
 
+from perdure.errors import PerdureError
+from perdure.files.safe_open import read_inside
+
 NAME = 60
 """Characters of a folder's name that a scope shows."""
 DIGITS = 12
+_MAX_BYTES = 4_096
 
 
 def project_of(folder: str | Path | None, home: str | Path | None = None) -> str | None:
@@ -46,14 +50,20 @@ def root_of(folder: str | Path) -> Path:
 
 def _main(root: Path) -> Path:
     """Return the folder of the repository that a worktree belongs to; any other repository's own."""
-    link = root / ".git"
-    if link.is_dir():
+    if (root / ".git").is_dir():
         return root
-    try:
-        # "gitdir: /path/of/repository/.git/worktrees/name"
-        kind, _, target = link.read_text(encoding="utf-8").strip().partition(": ")
-        inner = Path(os.path.realpath(root / target))
-    except (OSError, ValueError):
-        return root
+    # "gitdir: /path/of/repository/.git/worktrees/name", which names the worktree in turn: who packs an archive
+    # can write the one, but not the other.
+    kind, _, target = _line(root, ".git").partition(": ")
+    inner = Path(os.path.realpath(root / target))
     worktree = kind == "gitdir" and inner.parent.name == "worktrees" and inner.parents[1].name == ".git"
-    return inner.parents[2] if worktree else root
+    back = _line(inner, "gitdir") if worktree else ""
+    return inner.parents[2] if back and os.path.realpath(inner / back) == str(root / ".git") else root
+
+
+def _line(folder: Path, name: str) -> str:
+    """Return what git has written into a small file of a folder; empty: nothing that can be read."""
+    try:
+        return read_inside(folder, name, _MAX_BYTES).decode("utf-8").strip()
+    except (OSError, ValueError, PerdureError):
+        return ""

@@ -29,6 +29,14 @@ _ADDRESS = lazy(
 )
 _SECRET = lazy(r"(?i)(?:password|secret|scram_\w*key)\s*=")
 _HIDDEN = "postgresql://..."
+OPTIONS = "lance_storage_options"
+"""The setting that holds options of an object store, among them its keys."""
+_OPEN = lazy(
+    r"(?i)(?:aws_|azure_storage_|azure_|google_)?"
+    r"(?:region|default_region|endpoint|bucket|account_name|allow_http|virtual_hosted_style_request|s3_express"
+    r"|unsigned_payload|skip_signature|timeout|connect_timeout|client_max_retries|client_retry_timeout)"
+)
+"""Options that hold no secret, by their names. There are too many that do to name those."""
 
 
 def from_file(file: Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -42,7 +50,7 @@ def from_file(file: Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise SettingsError(f"settings file {path} cannot be read: {error}") from error
-    refuse_password(found, str(path))
+    refuse_secrets(found, str(path))
     return found
 
 
@@ -52,13 +60,23 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {variable.removeprefix(PREFIX).lower(): environ[variable] for variable in named}
 
 
-def refuse_password(values: Mapping[str, Any], where: str) -> None:
-    """See that no address of a database that stands in a file brings a password."""
+def refuse_secrets(values: Mapping[str, Any], where: str) -> None:
+    """See that no address of a database that stands in a file brings a password, and no option of a storage a key."""
+    options = values.get(OPTIONS)
+    hidden = (
+        [name for name, held in options.items() if not _is_open(name, held)] if isinstance(options, Mapping) else ()
+    )
+    if hidden:
+        raise SettingsError(
+            f"setting {OPTIONS} in {where} has {', '.join(map(str, hidden))}, which settings files must not hold; set"
+            f" the storage's own variable in the environment, such as AWS_SECRET_ACCESS_KEY, or all options as"
+            f" {PREFIX}{OPTIONS.upper()}"
+        )
     for name in ADDRESSES:
         url = str(values.get(name) or "")
         if url and names_password(url):
             raise SettingsError(
-                f"setting {name} in {where} has a password, or may have one, and files of settings hold none; write"
+                f"setting {name} in {where} has a password, or may have one, which settings files must not hold; write"
                 " postgresql://USER@HOST/DATABASE, with special characters as % codes, and set PGPASSWORD or"
                 f" PGSERVICEFILE in the environment, or the whole address as {PREFIX}{name.upper()}"
             )
@@ -73,6 +91,15 @@ def names_password(url: str) -> bool:
 def without_password(url: str) -> str:
     """Return the address of a database as it may be shown: of one that holds a password, the server alone."""
     return server_alone(url) if names_password(url) else url
+
+
+def shown_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of an object store as they may be shown: of what may be a secret, the name alone."""
+    return {name: held if _is_open(name, held) else "..." for name, held in options.items()}
+
+
+def _is_open(name: object, held: object) -> bool:
+    return bool(_OPEN.fullmatch(str(name))) and not set("@?") & set(str(held))
 
 
 def server_alone(url: str) -> str:

@@ -10,50 +10,68 @@ import os
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from perdure.engine.paths import config_file
-from perdure.engine.setting_sources import PREFIX, from_environment, from_file, refuse_password, snake
+from perdure.engine.setting_sources import PREFIX, from_environment, from_file, refuse_secrets, snake
 from perdure.errors import SettingsError
 from perdure.hooks.types import HEADLESS, Placement
 from perdure.index.feeding import CROSSOVER
+from perdure.regex import lazy
 from perdure.text.timestamps import zone_of
 
 _Adjustment = Literal["salience", "confidence", "importance_recency", "long_term", "freshness"]
+_CodingHost = Literal["claude-code", "codex", "cursor", "gemini", "vscode"]
+CODING = frozenset(get_args(_CodingHost))
+"""Hosts that are for work: what is private is told to none of them by itself."""
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Hours = Annotated[float, Field(ge=0)]
 _Days = Annotated[float, Field(ge=0)]
 _Facts = Annotated[int, Field(ge=1, le=1_000_000)]
+_BUCKET = lazy(r"(?:s3|gs|az)://[^/@?#\s]+(?:/[^@?#\s]*)?")
 
 
 def _none_or_near(cosine: float) -> float:
     if 0 < cosine < 0.5:
-        raise ValueError("takes 0, or a cosine from 0.5 to 1")
+        raise ValueError("must be 0, or a cosine from 0.5 to 1")
     return cosine
 
 
 def _no_switch(value: Any) -> Any:
     if isinstance(value, bool):
-        raise ValueError("takes a number of links, 0 for none")
+        raise ValueError("must be a number of links, 0 for none")
     return value
 
 
 def _nothing_or_a_block(tokens: int) -> int:
-    if 0 < tokens < 100:
-        raise ValueError("takes 0, or at least 100: the words around the memories take half of that")
+    if 0 < tokens < 130:
+        raise ValueError("must be 0, or at least 130: the words around the memories take most of that")
     return tokens
 
 
 def _zone(name: str) -> str:
     if name and zone_of(name) is None:
-        raise ValueError("takes the IANA name of a time zone, as Europe/Lisbon")
+        raise ValueError("must be the IANA name of a time zone, such as Europe/Lisbon")
     return name
 
 
+def _bucket(url: str | None) -> str | None:
+    if url is not None and not _BUCKET.fullmatch(url):
+        raise ValueError("must be s3://BUCKET/FOLDER, gs://... or az://..., without a key or a signature")
+    return url
+
+
+def _texts(options: Any) -> Any:
+    # In TOML and JSON a switch is a boolean.
+    if not isinstance(options, Mapping):
+        return options
+    return {name: json.dumps(held) if isinstance(held, bool | int) else held for name, held in options.items()}
+
+
 class Table(BaseModel):
-    """Settings that belong together; one that is left out keeps its default."""
+    """A group of settings; one that is left out keeps its default."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -70,53 +88,54 @@ class Table(BaseModel):
 
 
 class _IndexAfter(Table):
-    """What starts the index worker."""
+    """When the index worker is started."""
 
     vectors: Annotated[int, Field(ge=1, le=10_000)] = 50
-    """So many new vectors."""
+    """Number of new vectors."""
     seconds: Annotated[float, Field(ge=0, le=86_400)] = 30.0
-    """So long a wait of the first of them."""
+    """Seconds that the first of them has waited."""
 
 
 class _Directives(Table):
-    """What brings memories up whatever a search finds."""
+    """Memories to recall regardless of what a search finds."""
 
     entities: tuple[str, ...] = ()
-    """Each brings up its memories when a prompt names it."""
+    """Recall an entity's memories when a prompt names it."""
     keywords: tuple[str, ...] = ()
-    """Each brings up the memories that hold it when a prompt does."""
+    """Recall the memories that contain a keyword when a prompt contains it."""
     tasks: dict[str, tuple[str, ...]] = {}
-    """Words by kind of task, as `{"deploy": ["release"]}`; each brings up memories with such words."""
+    """Words by kind of task, such as `{"deploy": ["release"]}`: a prompt with the task or one of its words
+    recalls the memories that contain any of them."""
     session_tags: tuple[str, ...] = ()
-    """Memories with these tags come up when a session begins."""
+    """Recall memories with these tags at the first prompt in a session that triggers a search."""
 
 
 class _CaptureLimits(Table):
-    """How much capture reads and keeps."""
+    """Limits of capture."""
 
     min_chars: Annotated[int, Field(ge=1, le=1_000)] = 10
-    """Shorter messages are passed over."""
+    """Minimum length of a message, in characters; shorter ones are ignored."""
     max_chars: Annotated[int, Field(ge=100, le=16_000)] = 5_000
-    """Longer messages are cut here."""
+    """Maximum length of a message, in characters; longer ones are truncated."""
     turn: _Facts = 30
-    """Memories of one message; the rest waits for `perdure review`."""
+    """Maximum memories from one message; the rest wait for `perdure review`."""
     session: _Facts = 500
-    """The same for a conversation."""
+    """The same, per conversation."""
     day: _Facts = 2_000
-    """The same for a day."""
+    """The same, per day."""
 
 
 class _Compare(Table):
-    """What a new memory is compared by."""
+    """How a new memory is compared with existing ones."""
 
     exact: bool = True
-    """Take the same text for the same fact."""
+    """Treat an equal text as a duplicate."""
     normalised: bool = True
-    """Take a text in other letters for the same fact."""
+    """Treat a text that differs only in case, white space and the like as a duplicate."""
     vector: Annotated[_Share, AfterValidator(_none_or_near)] = 0.95
-    """From this cosine on a text means the same; 0: it is not asked."""
+    """Minimum cosine for a text to be a duplicate by meaning; 0: off."""
     classify: bool = True
-    """Find out which older fact a new one replaces."""
+    """Detect which older memory a new one supersedes."""
 
 
 class _Jobs(Table):
@@ -135,209 +154,226 @@ class _Jobs(Table):
 
 
 class _Keep(Table):
-    """How much is kept of what only helps."""
+    """How long receipts and conversations are kept, and how many copies."""
 
     receipt_days: _Days = 30.0
-    """What a turn considered is dropped after so long."""
+    """Days that receipts, the record of what a turn considered, are kept."""
     conversation_days: _Days | None = None
-    """So are recorded conversations to which nothing was added; unset: they are kept."""
+    """Days that recorded conversations are kept after their last message; unset: for good."""
     copies: Annotated[int, Field(ge=1, le=1_000)] = 7
-    """So many daily backups are kept, and as many exports."""
+    """Number of daily backups, and of daily exports, to keep."""
 
 
 class _Search(Table):
-    """How files and conversations are cut and searched."""
+    """How files and conversations are chunked and searched."""
 
     chunk_tokens: Annotated[int, Field(ge=20, le=4_000)] = 400
-    """Tokens of a piece of a Markdown file."""
+    """Tokens per chunk of a Markdown file."""
     chunk_overlap: Annotated[int, Field(ge=0, le=2_000)] = 80
-    """Tokens that a piece repeats of the one before."""
+    """Tokens of overlap between consecutive chunks."""
     max_results: Annotated[int, Field(ge=1, le=100)] = 6
-    """Results of a search."""
+    """Maximum number of results."""
     min_score: _Share = 0.35
-    """What is less certain is left out."""
+    """Minimum score of a result."""
     candidates: Annotated[int, Field(ge=1, le=50)] = 4
-    """Candidates of each leg, per result asked for."""
+    """Candidates that each retriever returns per requested result."""
     vector_weight: _Share = 0.5
-    """How much the meaning counts; words count for the rest."""
+    """Weight of semantic search; keyword search has the rest."""
     half_life_days: Annotated[float, Field(gt=0)] = 30.0
-    """A dated file counts half after so long."""
+    """Days after which a dated file counts for half."""
     mmr_lambda: _Share = 0.7
-    """Score against variety; 1: score alone."""
+    """Balance of score and diversity in reranking (MMR); 1: score only."""
 
 
 class _Flush(Table):
-    """When a host is asked to have its agent write down what a compaction is about to drop."""
+    """When a host is asked to have its agent save what a compaction is about to drop."""
 
     enabled: bool = True
-    """Ask for it."""
+    """Whether to ask for it."""
     reserve_tokens: Annotated[int, Field(ge=0)] = 20_000
-    """Tokens that the host keeps free."""
+    """Tokens that the host reserves."""
     soft_tokens: Annotated[int, Field(ge=0)] = 4_000
-    """So many tokens before that, a flush is due."""
+    """Tokens before that limit at which a flush is due."""
     prompt: str | None = None
-    """The flush prompt, in other words."""
+    """Replacement for the flush prompt."""
     system_prompt: str | None = None
-    """Its system prompt, in other words."""
+    """Replacement for its system prompt."""
 
 
 class _Llm(Table):
     """How the language model is used."""
 
     nano: str | None = None
-    """Model for small tasks, as other wordings, decisions and categories; unset: `llm_model`."""
+    """Model for small tasks, such as rewording queries, decisions and categories; unset: `llm_model`."""
     heavy: str | None = None
-    """Model for large tasks, as the patterns of `perdure reflect`; unset: `llm_model`."""
+    """Model for large tasks, such as the patterns of `perdure reflect`; unset: `llm_model`."""
     daily_tokens: Annotated[int, Field(ge=0)] = 100_000
-    """Tokens that it may use in a day (UTC), over all processes; 0: none."""
+    """Token budget per day (UTC), across all processes; 0: none."""
     timeout: Annotated[float, Field(gt=0, le=600)] = 15.0
-    """Seconds for a request."""
+    """Timeout of a request, in seconds."""
 
 
 class Settings(Table):
-    """What a user can set. Every field has a default that works."""
+    """What a user can set. Every field has a working default."""
 
     model_config = ConfigDict(protected_namespaces=())
 
     auto_recall: bool = True
-    """Bring up memories before each turn."""
+    """Recall memories before each turn."""
     auto_capture: bool = True
-    """Keep what is worth keeping after each turn."""
+    """Store what is worth remembering after each turn."""
     timezone: Annotated[str, AfterValidator(_zone)] = ""
-    """Where you are, as `Europe/Lisbon`: by it "tomorrow" is counted, if neither message nor host tells; empty: as on
-    this machine."""
+    """Your time zone, such as `Europe/Lisbon`, used to resolve "tomorrow" if neither the message nor the host gives
+    one; empty: that of this machine."""
     embedder: str = "auto"
-    """Name of an embedder; "auto": the local model; "none": words only. Others: `docs/providers.md`."""
+    """Name of an embedder; "auto", "local", "builtin": the local model; "none": keyword search only. Others:
+    `docs/providers.md`."""
     embedder_model: str | None = None
-    """Model of that embedder: a name or a folder; with `onnx` one that `perdure model list` shows."""
+    """Model of that embedder: a name or a folder; with `onnx`, one from `perdure model list`."""
     embedder_endpoint: str | None = None
-    """Address of its server, if it is not the usual one."""
+    """URL of its server, if not the default."""
     embedder_key_env: str | None = None
-    """Name of the environment variable with its key, if it is not the usual one."""
+    """Name of the environment variable with its API key, if not the default."""
     embedder_dims: Annotated[int | None, Field(ge=8, le=16_384)] = None
-    """Numbers in a vector, if not the usual ones."""
+    """Dimensions of its vectors, if not the default."""
     embedder_fallbacks: tuple[str, ...] = ()
-    """Embedders that stand in, as `name` or `name=address`: for "auto" where the local model is missing, else for a
+    """Fallback embedders, as `name` or `name=address`: for "auto" where the local model is missing, otherwise for a
     server that fails, with the same model."""
     model_path: Path | None = None
-    """The local model's ONNX file, or the folder with its files, if elsewhere; its sha256 is checked."""
+    """The local model's ONNX file, or the folder with its files, if not the default; its sha256 is checked."""
     model_hub: str = "https://huggingface.co"
-    """Where `perdure model fetch` fetches from: the hub's address, or a mirror's."""
+    """URL of the hub, or a mirror, from which `perdure model fetch` downloads."""
     model_offline: bool = False
-    """Fetch no model, whoever asks for it; `HF_HUB_OFFLINE=1` in the environment says the same."""
+    """Never download a model; `HF_HUB_OFFLINE=1` in the environment has the same effect."""
     model_switch: Literal["ask", "auto"] = "ask"
-    """Another model: wait for a word, or switch."""
+    """When another model is set: ask before switching, or switch automatically."""
     reranker: str | None = None
     """Name of a reranker from an extension."""
     store_url: Annotated[str | None, Field(repr=False)] = None
-    """PostgreSQL database for the memories, as `postgresql://...`; see `docs/postgresql.md`."""
+    """URL of a PostgreSQL database for the memories, `postgresql://...`; see `docs/postgresql.md`."""
     store_direct_url: Annotated[str | None, Field(repr=False)] = None
-    """Address of that database past a pooler; it brings the schema up to date there."""
+    """URL of that database that bypasses a pooler, used for schema migrations."""
     store_tenant: str = "default"
-    """Whose memories in that database; each sees its own alone."""
+    """Tenant in that database; tenants see only their own memories."""
     ack: Literal["local", "database"] = "local"
-    """Where a turn is once acknowledged: on this machine's disk, or in that database too."""
+    """Where a turn is stored once acknowledged: on this machine's disk, or in that database too."""
     vector_index: Literal["auto", "exact", "lance"] = "auto"
-    """Which vector index answers."""
+    """Vector index to search."""
     index_crossover: Annotated[int, Field(ge=1_000)] = CROSSOVER
-    """From so many memories on LanceDB answers."""
+    """Number of memories at which search switches to LanceDB."""
+    lexical_index: Literal["fts5", "lance"] = "fts5"
+    """Keyword index to search: SQLite's, or LanceDB's wherever LanceDB is searched for vectors."""
+    lance_url: Annotated[str | None, AfterValidator(_bucket), Field(repr=False)] = None
+    """Object storage that holds the LanceDB table, as `s3://BUCKET/FOLDER`; unset: the data folder. See
+    `docs/object-storage.md`."""
+    lance_storage_options: Annotated[dict[str, str], BeforeValidator(_texts), Field(repr=False)] = {}
+    """Connection options of that storage, by LanceDB's names; keys and passwords only in the environment."""
     index_after: _IndexAfter = _IndexAfter()
-    """What starts the worker that indexes new memories."""
+    """When the worker that indexes new memories is started."""
     recall_limit: Annotated[int, Field(ge=1, le=100)] = 10
-    """Memories in a block at the most."""
+    """Maximum memories in a block."""
     recall_max_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
-    """Tokens of a block at the most."""
+    """Maximum tokens of a block."""
     recall_threshold: _Share | Literal["strict", "balanced", "generous"] = "balanced"
-    """How likely a memory must help to come up: 0 to 1, or a name."""
+    """Minimum probability of relevance for a memory to be recalled: 0 to 1, or a name."""
     min_cosine: Annotated[float | None, Field(ge=-1, le=1)] = None
-    """Floor of the cosine in place of the threshold."""
+    """Minimum cosine, in place of the threshold."""
     recall_format: Literal["full", "short", "minimal", "progressive"] = "full"
-    """`full`, `short`, `minimal`, or `progressive`: an index, which the agent opens by number."""
+    """Format of the block: `full`, `short`, `minimal`, or `progressive`, an index from which the agent opens entries by
+    number."""
     recall_placement: Placement = Placement.HEAD
-    """Where the block goes."""
+    """Where the block is placed."""
     recall_deadline_ms: Annotated[int, Field(ge=1, le=60_000)] = 800
-    """After this the turn goes on without."""
+    """Milliseconds after which the turn continues without memories."""
     recall_in_groups: bool = False
-    """Show memories where others read the answer, too: by themselves and by tools."""
+    """Recall memories in group chats too, where others read the answer: automatically and through tools."""
     recall_passages: Annotated[int, Field(ge=0, le=50)] = 8
-    """Passages of memory files and conversations in a block at the most; 0: none."""
-    opening_tokens: Annotated[int, Field(ge=0, le=100_000), AfterValidator(_nothing_or_a_block)] = 0
-    """Tokens of what a session begins with, at the most; 0: standing instructions alone, in hosts that can show nothing
-    later."""
+    """Maximum passages of memory files and conversations in a block; 0: none."""
+    opening_tokens: Annotated[int, Field(ge=0, le=100_000), AfterValidator(_nothing_or_a_block)] = 800
+    """Maximum tokens of the opening of a session; 0: no opening."""
+    private_hosts: tuple[_CodingHost, ...] = ()
+    """Coding hosts whose sessions may begin with private memories too; `perdure connect` asks."""
     recall_profile: Literal["pinned", "standing", "off"] = "pinned"
-    """What comes up in every turn that is answered: `pinned` memories, `standing` preferences and instructions as well,
-    or `off`."""
+    """Memories to recall in every turn: `pinned` ones, `standing` preferences and instructions too, or none (`off`)."""
     recall_expansion: Literal["search", "turn", "off"] = "search"
-    """When the language model, if one is set, words a query in other ways too: in explicit searches (`search`), in
-    every `turn` as well within its deadline, or never (`off`)."""
+    """When the language model, if set, also rewords a query: in explicit searches (`search`), in every `turn` as well
+    within its deadline, or never (`off`)."""
     directives: _Directives = _Directives()
-    """What brings memories up whatever a search finds."""
+    """Memories to recall regardless of what a search finds."""
     adjust: tuple[_Adjustment, ...] = ("salience", "confidence")
-    """What a memory's score is multiplied by. `salience`, which grows with every use: 1 + 0.1 ln(uses + 1); to be put
-    into a prompt is no use. `confidence`: 0.85 + 0.15 confidence. `importance_recency`: (0.7 + 0.3 importance) × (0.8 +
-    0.2 of what is left of 90 days). `long_term`: 1.2 for what is permanent, 1.1 for what is stable. `freshness`, which
-    falls in the last 7 days of a memory's life: 0.75 + 0.25 freshness."""
+    """Factors that a memory's score is multiplied by. `salience`, which grows with every use: 1 + 0.1 ln(uses + 1);
+    appearing in a prompt is not a use. `confidence`: 0.85 + 0.15 confidence. `importance_recency`: (0.7 + 0.3
+    importance) × (0.8 + 0.2 of what is left of 90 days). `long_term`: 1.2 for permanent memories, 1.1 for stable ones.
+    `freshness`, which falls in the last 7 days of a memory's life: 0.75 + 0.25 freshness."""
     summary_threshold: Annotated[int, Field(ge=1, le=100_000)] = 300
-    """A memory of more characters is shown in a block by its summary."""
+    """Number of characters above which a block shows a memory's summary."""
     capture_limits: _CaptureLimits = _CaptureLimits()
-    """How much capture reads and keeps."""
+    """Limits of capture."""
     capture_learnt: bool = True
-    """Heads that learnt it decide beside the rules what is kept."""
+    """Use trained classifiers, besides the rules, to decide what is stored."""
     capture_assistant: bool = False
-    """Keep what the assistant says of the world as well: for review only, and never in the place of what you said."""
+    """Also store what the assistant says about the world: for review only, and never replacing what you said."""
     capture_headless: bool = False
-    """Keep what programs say in runs without a person, such as `claude -p` and `codex exec`, as if you had said it."""
+    """Store what programs say in headless runs, such as `claude -p` and `codex exec`, as if you had said it."""
+    agent_log: bool = True
+    """Record what an agent did in a project: files it changed, commands that failed and what fixed them."""
+    agent_log_reminds: bool = False
+    """Before Claude Code or Codex runs a command or edits a file, tell its model what fixed an earlier failure there,
+    once per session. Off until its benefit is measured; run `perdure connect` again after a change."""
     capture_patterns: dict[str, str] = {}
-    """Own signals: regular expressions by name of a cue; a sentence that matches one is kept."""
+    """Custom cues: regular expressions by name; a sentence that matches one is stored."""
     categories: dict[str, str] = {}
-    """Own categories: regular expressions by name."""
+    """Custom categories: regular expressions by name."""
     tag_patterns: dict[str, str] = {}
-    """Own tags: regular expressions by tag."""
+    """Custom tags: regular expressions by tag."""
     compare: _Compare = _Compare()
-    """What a new memory is compared by with those that are there."""
+    """How a new memory is compared with existing ones."""
     auto_link: Annotated[int, Field(ge=0, le=50), BeforeValidator(_no_switch)] = 0
-    """Links that a new fact gets to those that are near; 0: none."""
+    """Number of similar memories that a new memory is linked to; 0: none."""
     timers: bool = True
-    """Look after the store in the background."""
+    """Run maintenance jobs in the background."""
     jobs: _Jobs = _Jobs()
-    """Hours between two runs of each job, by its name in `docs/jobs.md`; 0: never by itself."""
+    """Hours between two runs of each job, by its name in `docs/jobs.md`; 0: only on request."""
     retention_days: _Days = 365.0
-    """An expired memory is removed after so long."""
+    """Days after which an expired memory is removed."""
     keep: _Keep = _Keep()
     """How long receipts and conversations are kept, and how many copies."""
     sources: tuple[Literal["memory", "sessions"], ...] = ("memory", "sessions")
-    """What is searched: Markdown files, conversations; empty: neither."""
+    """What to search besides memories: Markdown files (`memory`), conversations (`sessions`); empty: neither."""
     workspace: Path | None = None
     """Folder with MEMORY.md and memory/."""
     extra_paths: tuple[str, ...] = ()
-    """More folders or .md files to search."""
+    """Additional folders or .md files to search."""
     record_sessions: bool = True
-    """Keep conversations of hosts that keep none themselves; not while `auto_capture` is off."""
+    """Record conversations of hosts that keep none themselves; not while `auto_capture` is off."""
     watch: bool = True
-    """Notice changed files at once; they are looked at before a search anyway."""
+    """Watch files for changes; they are also checked before each search."""
     search: _Search = _Search()
-    """How files and conversations are cut and searched."""
+    """How files and conversations are chunked and searched."""
     citations: Literal["auto", "on", "off"] = "auto"
-    """Say where results stand; auto: not in groups."""
+    """Cite the source of results; auto: not in groups."""
     prompt_max_chars: Annotated[int, Field(ge=0, le=200_000)] = 20_000
-    """Hosts that ask are told how memory is to be used, with so much of MEMORY.md; 0: nothing at all."""
+    """Maximum characters of MEMORY.md in the system prompt section for hosts that ask for one; 0: no section."""
     flush: _Flush = _Flush()
-    """How what a compaction is about to drop is written down before."""
+    """How an agent saves what a compaction is about to drop."""
     llm_endpoint: str | None = None
-    """Address of a language model that understands OpenAI's chat form; unset: there is none, and nothing is ever
-    asked."""
+    """URL of a language model with an OpenAI-compatible chat API; unset: none is ever called."""
     llm_key_env: str | None = None
-    """Name of the environment variable with its key; unset: it asks for none."""
+    """Name of the environment variable with its API key; unset: it needs none."""
     llm_model: str | None = None
     """Name of the model."""
     llm: _Llm = _Llm()
-    """Models for small and large tasks, tokens of a day, and patience."""
+    """Models for small and large tasks, daily tokens, and timeout."""
     disabled_extensions: tuple[str, ...] = ()
-    """Extensions that are not loaded."""
+    """Extensions not to load."""
 
     def recalls(self, trigger: str) -> bool:
         """Return whether memories are brought up in a turn that was started so."""
         return self.auto_recall and trigger in ("user", HEADLESS)
+
+    def withholds(self, host: str | None) -> bool:
+        """Return whether what is private goes to a host only if it was told there, or pinned."""
+        return host in CODING and host not in self.private_hosts
 
     def heeds(self, trigger: str) -> bool:
         """Return whether what is said in a turn that was started so counts as the user's word."""
@@ -358,12 +394,12 @@ class Settings(Table):
         host's config, where camelCase is understood; `file` is a TOML file, None the user's, if there is one.
         """
         hosted = _from_host(host_config or {})
-        refuse_password(hosted, "the host's config")
+        refuse_secrets(hosted, "the host's config")
         merged: dict[str, Any] = {}
         for where, source in (
-            (f"it stands in {file or config_file(environ)}", from_file(file, environ)),
-            ("it stands in the host's config", hosted),
-            ("it comes from the environment", _from_environment(environ)),
+            (f"set in {file or config_file(environ)}", from_file(file, environ)),
+            ("set in the host's config", hosted),
+            ("set in the environment", _from_environment(environ)),
             ("", dict(keywords or {})),
         ):
             for key, value in source.items():
@@ -394,9 +430,9 @@ class Settings(Table):
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(map(str, first["loc"][: 2 if table_of(str(first["loc"][0])) else 1]))
-            raise SettingsError(
-                f"setting {name} = {first['input']!r}: {first['msg'].partition(' or instance of ')[0]}"
-            ) from None
+            # What is not shown in a representation may be a secret.
+            shown = f" = {first['input']!r}" if cls.model_fields[str(first["loc"][0])].repr else ""
+            raise SettingsError(f"setting {name}{shown}: {first['msg'].partition(' or instance of ')[0]}") from None
 
 
 def table_of(name: str) -> type[Table] | None:

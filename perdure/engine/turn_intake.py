@@ -58,7 +58,7 @@ class TurnIntake:
             tail = self.cursor(name)
         intake = take(as_sequence(messages), tail, self.key, context.session_id, self._limits)
         if intake.clipped:
-            _log.warning("%d messages were cut to %d characters", intake.clipped, self._limits.max_chars)
+            _log.warning("%d messages were truncated to %d characters", intake.clipped, self._limits.max_chars)
         entry, at = None, seconds(context.now) or self.clock.now()
         if intake.messages:
             said = self.said(intake, context, at)

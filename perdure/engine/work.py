@@ -18,8 +18,8 @@ from perdure.engine.composing import llm_factory, load_extensions
 from perdure.engine.file_memory import files_options
 from perdure.engine.jobs import worker_jobs
 from perdure.engine.model import Recipes
-from perdure.engine.opening import server_of
 from perdure.engine.settings import Settings
+from perdure.engine.store_opening import objects_of, server_of
 from perdure.errors import ModelError, StoreBusyError
 from perdure.failpoints import fail_point
 from perdure.files.index import FileIndex
@@ -45,7 +45,7 @@ FILES_BATCH = 32
 
 def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: float = IDLE_SECONDS) -> None:
     """Do what there is to do, until it is idle or told to stop."""
-    store = Store(home, server=server_of(settings))
+    store = Store(home, server=server_of(settings), objects=objects_of(settings))
     fail_point("worker.opened")
     embedder_of = _embedders(settings)
 
@@ -141,7 +141,7 @@ def _embed_files(files: FileIndex, embedder: Callable[[], Embedder | None]) -> b
     except StoreBusyError:
         return False
     except ModelError as error:
-        sys.stderr.write(f"perdure worker: files are not embedded: {type(error).__name__}\n")
+        sys.stderr.write(f"perdure worker: embedding files failed: {type(error).__name__}\n")
         return False
 
 

@@ -107,9 +107,9 @@ def told(calibration: Calibration) -> str:
     """Return a calibration in words, in the model's own cosines."""
     scale = calibration.scale
     if not scale.stretch:
-        return "the model tells nothing apart: nothing is evidence by its meaning"
+        return "the model cannot tell texts apart: meaning does not count as evidence"
     clear, here, unrelated = map(scale.own, (CLEAR, CLEAR + calibration.lift, EMPTY))
-    more = f" and {here - clear:.2f} beyond, as chance comes near" if calibration.lift else ""
+    more = f" and {here - clear:.2f} more, as chance hits come close" if calibration.lift else ""
     return f"cosine of a clear hit {clear:.2f}{more}, of unrelated texts {unrelated:.2f}"
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from perdure.errors import StoreUnavailableError
+from perdure.extras import absent, how_to_install
 from perdure.index.vector_index import ExactIndex, Survey, Surveyor, VectorHit, scan, surveyed
 from perdure.store import outbox, spaces
-from perdure.store.search import View
+from perdure.store.search import View, WordIndex
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import Backend, run
 from perdure.store.store import Store
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 CROSSOVER = 300_000
 """Vectors from which on LanceDB answers. At 384 dimensions, on two busy cores, `python -m bench.ann` printed that it
 takes 2.26 times as long as the matrix with 200,000, and .79 times with 300,000."""
+TELL_FROM = 2 / 3
+"""Of the crossover: from there on who has not installed LanceDB is told, with 200,000 memories."""
 FEED_FROM = 0.8
 """Of the crossover: from there on a table is built, so that it is there when it is needed."""
 END_BELOW = 0.4
@@ -27,7 +32,12 @@ END_BELOW = 0.4
 _RECOUNT = 100
 """Vectors are counted again when a hundredth of what is asked about has come in."""
 
+PACKAGES = ("lancedb", "pyarrow")
+"""What the extra `lancedb` brings. They weigh more than all else together, so they are not there by default."""
+REMEDY = f"run {how_to_install('lancedb')}, then restart the programs that use the store"
+
 Mode = Literal["auto", "exact", "lance"]
+_log = logging.getLogger("perdure.store")
 
 
 class VectorCount:
@@ -55,7 +65,7 @@ class VectorCount:
 class Feeding:
     """Tells by mode and size whether a table is to be begun, or given up. Until one is begun nothing is queued for it.
 
-    One that is there goes on being fed between the two sizes, whatever the mode.
+    One that is there goes on being fed between the two sizes, whatever the mode. Without LanceDB none is touched.
     """
 
     def __init__(self, database: Backend, mode: Mode = "auto", crossover: int = CROSSOVER) -> None:
@@ -65,13 +75,16 @@ class Feeding:
         self._mode = "exact" if database.shared else mode
         self._crossover = crossover
         self._counts: dict[str, VectorCount] = {}
+        self.possible = not absent(*PACKAGES)
 
     def wanted(self, space: VectorSpace) -> bool:
         """Return whether there is a table to feed, or one is due."""
-        return self._database.query(outbox.fed) or self.begins(space)
+        return self.possible and (self._database.query(outbox.fed) or self.begins(space))
 
     def begins(self, space: VectorSpace) -> bool:
         """Return whether a space that has no table should get one."""
+        if not self.possible:
+            return False
         if self._mode == "lance":
             return bool(self._database.query(run, "SELECT 1 FROM facts LIMIT 1"))
         return self._mode == "auto" and self._reaches(space, int(FEED_FROM * self._crossover))
@@ -79,6 +92,20 @@ class Feeding:
     def ends(self, space: VectorSpace) -> bool:
         """Return whether the table of a space is of no use any more."""
         return self._mode != "lance" and not self._reaches(space, int(END_BELOW * self._crossover))
+
+    def lacking(self, space: VectorSpace) -> str:
+        """Return why a store wants LanceDB where it is not installed; empty: it wants none, or has it."""
+        if self.possible or self._database.shared:
+            return ""
+        if self._database.query(outbox.fed):
+            return "this store has a LanceDB table, but LanceDB is not installed: SQLite and the exact index answer"
+        least = int(TELL_FROM * self._crossover)
+        if self._mode != "auto" or not self._reaches(space, least):
+            return ""
+        return (
+            f"this store has more than {least:,} memories, and LanceDB is not installed: from {self._crossover:,} on it"
+            " is quicker than the exact index"
+        )
 
     def _reaches(self, space: VectorSpace, least: int) -> bool:
         return self._counts.setdefault(space.id, VectorCount(self._database, space.id)).reaches(least)
@@ -96,14 +123,18 @@ class IndexFeed:
         self._start_worker = start_worker
         self._batch = batch
         self._seconds = seconds
+        self._told = False
 
     def look(self) -> None:
-        """Start the worker if it has anything to do."""
+        """Start the worker if it has anything to do; say once that LanceDB is wanted and not installed."""
+        if not self._told and (lacking := self.lacking()):
+            self._told = True
+            _log.warning("%s; %s", lacking, REMEDY)
         if self._begins():
             self._start_worker()
             return
         state = self._store.outbox_state()
-        if state.oldest is None or self._store.space() is None or not self._fed():
+        if state.oldest is None or self._store.space() is None or not self._fed() or not self._feeding.possible:
             return
         now = self._store.clock.now()
         if state.retry_at is not None and now < state.retry_at:
@@ -114,6 +145,11 @@ class IndexFeed:
     def behind(self) -> bool:
         """Return whether the table lacks something, or is to be begun."""
         return self._begins() or bool(self._store.outbox_state().waiting)
+
+    def lacking(self) -> str:
+        """Return why the store wants LanceDB where it is not installed; see `Feeding.lacking`."""
+        space = self._store.space()
+        return self._feeding.lacking(space) if space is not None else ""
 
     def _begins(self) -> bool:
         with self._store.database.read() as connection:
@@ -157,6 +193,15 @@ class GrowingIndex:
         if view.as_of is not None:
             return surveyed(self._database, self._space_id, self, queries, view, limit)
         return self._present().survey(queries, view, limit)
+
+    name = "lance"
+
+    def words(self, terms: Sequence[str], view: View, limit: int) -> Sequence[tuple[str, float]]:
+        """Return what LanceDB finds by words; see `WordIndex.words`."""
+        present = self._present()
+        if not isinstance(present, WordIndex):
+            raise StoreUnavailableError("this store has no LanceDB table yet")
+        return present.words(terms, view, limit)
 
     def close(self) -> None:
         """Release what is held, and begin with LanceDB no more."""

@@ -6,11 +6,13 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from perdure.embed.base import Embedder
-from perdure.errors import ModelError
+from perdure.errors import ModelError, StoreUnavailableError
 from perdure.index import shadow
+from perdure.parts import part
 from perdure.store import spaces
 from perdure.store.fact import vector_text
 from perdure.store.spaces import Unembedded, VectorSpace
@@ -88,7 +90,7 @@ class Reembedder:
             if not spaces.unembedded(connection, space.id, 0, 1, self._failed):
                 spaces.note(connection, space.id, shadow.NOTE, self._score)
                 spaces.activate(connection, space.id, self._store.clock.now())
-                _log.info("switched to model %s; %d facts go by words", space.name, len(self._failed))
+                _log.info("switched to model %s; %d memories are found by keyword only", space.name, len(self._failed))
                 # Who comes back to this space later is compared anew.
                 self._space = None
         self._tidied = False
@@ -104,12 +106,12 @@ class Reembedder:
                 return {key: blob for fact in batch for key, blob in self._embedded(embedder, [fact]).items()}
             embedder.embed(["warm"])
             self._failed.append(batch[0].id)
-            _log.warning("fact %s cannot be embedded and goes by words", batch[0].id)
+            _log.warning("memory %s cannot be embedded; it is found by keyword only", batch[0].id)
             return {}
         return {fact.id: row.astype("<f4").tobytes() for fact, row in zip(batch, rows, strict=True)}
 
     def _stalled(self, problem: str) -> bool:
-        _log.warning("the switch waits: %s", problem)
+        _log.warning("model switch stalled: %s", problem)
         self._report(problem)
         return False
 
@@ -152,3 +154,6 @@ def _drop_tables(store: Store) -> None:
     for space_id in left:
         for table in store.lance_folder.glob(f"memories_{space_id}*"):
             shutil.rmtree(table, ignore_errors=True)
+    if left and store.objects is not None:
+        with suppress(StoreUnavailableError):  # a purge waits for it, and the next call tries again
+            part("lance.drift").drop_elsewhere(store, left)

@@ -67,7 +67,7 @@ def compare(
     try:
         theirs = embedder_of(former)
     except PerdureError as error:
-        _log.warning("the former model cannot be loaded, so it is not compared: %s", error)
+        _log.warning("the former model cannot be loaded for a comparison: %s", error)
         theirs = None
     if theirs is None or theirs.identity.id != former.id:
         return {"against": former.id, "left_out": _NOT_LOADED}
@@ -85,7 +85,7 @@ def told(note: Mapping[str, Any]) -> str:
     if "left_out" in note:
         return f"the former model and the new one were not compared: {note['left_out']}"
     return (
-        f"of {note['asked']} questions made from your memories, the former model brought the memory first for"
+        f"of {note['asked']} questions made from your memories, the former model ranked the memory first for"
         f" {note['former']}, the new one for {note['new']}"
     )
 

@@ -69,8 +69,8 @@ class RoundedMatrix:
         import numpy as np
 
         self._count = max(self._count, int(np.max(rows)) + 1)
-        self._levels = _roomier(self._levels, self._count)
-        self._steps = _roomier(self._steps, self._count)
+        self._levels = roomier(self._levels, self._count)
+        self._steps = roomier(self._steps, self._count)
         self._steps[rows], self._levels[rows] = rounded(vectors)
 
     def drop(self, row: int) -> None:
@@ -86,7 +86,7 @@ class RoundedMatrix:
     def products(self, query: Vector, rows: Rows | None = None) -> NDArray[np.float32]:
         """Return the products of a query, float32 of shape (dims,), with some rows, in their order, or with all."""
         import numpy as np
-        from numkong import cdist
+        from simsimd import cdist
 
         asked_for = self._count if rows is None else len(rows)
         if not asked_for:
@@ -112,7 +112,7 @@ def rounded(vectors: Vectors) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
         return steps, np.clip(levels, -_LEVELS, _LEVELS).astype(np.int8)
 
 
-def _roomier(array: NDArray[Any], needed: int) -> NDArray[Any]:
+def roomier(array: NDArray[Any], needed: int) -> NDArray[Any]:
     """Return the array if it has so many rows, and else a copy with more, zeros behind what is there."""
     import numpy as np
 
@@ -158,6 +158,7 @@ class Survey:
     count: int  # how many facts these are
     # How many facts the view shows, at least `count`; of a large store that is not compared as a whole, 2,000.
     texts: int
+    seen: int = 0  # the newest number of the journal then; 0: it was not looked up
 
 
 class VectorIndex(Protocol):
@@ -317,11 +318,12 @@ class ExactIndex:
             rows = self._allowed(view)
             some = None if len(rows) == len(self._ids) else rows
             around = np.stack([self._matrix.products(query, some) for query in queries])
+            seen = self._seen
             near = rows[highest(around.max(0), limit + SPARE)]
             ids = [self._ids[row] for row in near]
         found = all_cosines(self._database, queries, ids, self._embedding_id)
         whole = _survey(found, ids, around, len(rows))
-        return replace(whole, ids=whole.ids[:limit], cosines=whole.cosines[:, :limit])
+        return replace(whole, ids=whole.ids[:limit], cosines=whole.cosines[:, :limit], seen=seen)
 
     @property
     def loaded(self) -> bool:
@@ -396,9 +398,9 @@ class ExactIndex:
             if fact_id not in self._rows:
                 self._rows[fact_id] = len(self._ids)
                 self._ids.append(fact_id)
-        self._scopes = _roomier(self._scopes, len(self._ids))
-        self._current = _roomier(self._current, len(self._ids))
-        self._expires = _roomier(self._expires, len(self._ids))
+        self._scopes = roomier(self._scopes, len(self._ids))
+        self._current = roomier(self._current, len(self._ids))
+        self._expires = roomier(self._expires, len(self._ids))
         rows = [self._rows[fact_id] for fact_id in ids]
         self._matrix.put(rows, _matrix_of(blobs, self._dims))
         # A forgotten fact keeps its row under a code that no audience has.

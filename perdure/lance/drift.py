@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Channel
-from perdure.lance.table import LanceIndex, fact_of, rows_of, table_name
+from perdure.lance.table import LanceIndex, Place, drop_at, fact_of, place_of, rows_of, table_name, url_of
 from perdure.regex import lazy
 from perdure.store import outbox
 from perdure.store.fact import Fact, live_sql
@@ -24,14 +24,14 @@ from perdure.store.history import REMOVALS
 from perdure.store.outbox import IndexState
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import Connection, newest, run
-from perdure.store.store import Store
+from perdure.store.store import ObjectStore, Store
 from perdure.store.transaction import StoredVector
 
 ASIDE = "lancedb-purged"
 """Where a table goes before it is removed: nobody may find half of one."""
 RESCUE = "facts.db has lost it: perdure verify --fix, else perdure recover"
-_MISSING = "fact is missing in LanceDB"
-_NOT_LIVE = "LanceDB holds a row that is no live fact"
+_MISSING = "memory is missing in LanceDB"
+_NOT_LIVE = "LanceDB holds a row that is not a live memory"
 _FIELDS = ("id", "text", "vector", "importance", "category", "scope", "created_at", "expires_at")
 _BEHIND_LIMIT = 10**9
 _LINE = lazy(r"([0-9a-f]{64})  (\S.*)")
@@ -44,26 +44,36 @@ def drift(store: Store) -> Iterator[Finding]:
     What the outbox names may differ, and what is changed during the look.
     """
     space = store.space()
-    if space is None or not index_state(store, space).version:
+    if space is None:
         return
+    known = index_state(store, space)
+    # One that is yet to move is compared by who moves it.
+    if known.version and known.url == url_of(place_of(store)):
+        yield from _drift(store, place_of(store))
+
+
+def _drift(store: Store, place: Place) -> Iterator[Finding]:
     since = store.database.query(newest)
     yield from (
-        Finding("LanceDB file is damaged", problem, "the table is built anew", "index")
-        for problem in check_files(store)
+        Finding("LanceDB file is damaged", problem, "the table is rebuilt", "index") for problem in check_files(store)
     )
     try:
-        found = compare(store)
+        found = compare(store, place)
     except StoreUnavailableError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            # Nothing is known of it, and a fix would remove what may be all that is left of a memory.
+            yield Finding("LanceDB table was not compared", "lancedb", str(error))
+            return
         cause = type(error.__cause__ or error).__name__
-        yield Finding(f"LanceDB cannot be read ({cause})", "lancedb", "the table is built anew", "index")
+        yield Finding(f"LanceDB cannot be read ({cause})", "lancedb", "the table is rebuilt", "index")
         return
     with store.database.read() as connection:
         changed = {row[0] for row in run(connection, "SELECT fact_id FROM journal WHERE seq > ?", (since,))}
         removable = {fact_id for fact_id in found.orphaned if _left(connection, fact_id)}
     for what, hint, fact_ids in (
-        (_MISSING, "it is indexed again", found.missing),
+        (_MISSING, "it is reindexed", found.missing),
         (_NOT_LIVE, "it is removed", removable),
-        ("LanceDB holds other content", "it is indexed again", found.different),
+        ("LanceDB holds different content", "it is reindexed", found.different),
     ):
         yield from (Finding(what, fact_id, hint, "row") for fact_id in sorted(fact_ids - changed))
     # It may be all that is left of a memory.
@@ -71,10 +81,20 @@ def drift(store: Store) -> Iterator[Finding]:
 
 
 def unproved(store: Store) -> int:
-    """Return in how many places the table is not what SQLite would make of it anew; what it lacks does not count."""
-    return sum(
-        finding.what != _MISSING and not (finding.what == _NOT_LIVE and finding.fixable) for finding in drift(store)
-    )
+    """Return in how many places the table is not what SQLite would make of it anew; what it lacks does not count.
+
+    It is looked at where it is, wherever it is to be.
+    """
+    space = store.space()
+    known = index_state(store, space) if space is not None else IndexState()
+    found = _drift(store, former_place(store, known)) if known.version else ()
+    return sum(each.what != _MISSING and not (each.what == _NOT_LIVE and each.fixable) for each in found)
+
+
+def former_place(store: Store, known: IndexState) -> Place:
+    """Return where a table is that may have to move."""
+    options = store.objects.options if store.objects else {}
+    return ObjectStore(known.url, options) if known.url else store.lance_folder
 
 
 def _left(connection: Connection, fact_id: str) -> bool:
@@ -88,20 +108,35 @@ def _left(connection: Connection, fact_id: str) -> bool:
 def drop_index(store: Store) -> None:
     """Remove the tables of all spaces with all their versions, and have the present one built anew from SQLite.
 
-    Can be repeated after a kill.
+    Can be repeated after a kill. Where tables elsewhere cannot be reached, StoreUnavailableError.
     """
     space = store.space()
+    drop_elsewhere(store)
     if space is not None and index_state(store, space).version:
         with store.database.write() as connection:
             generation = outbox.index_state(connection, space.id).generation + 1
             outbox.queue_all(connection, space.id, store.clock.now())
             outbox.put_index_state(connection, space.id, IndexState(generation))
+    drop_folder(store)
+
+
+def drop_folder(store: Store) -> None:
+    """Remove the tables in the data folder with all their versions."""
     aside = store.folder / ASIDE
     shutil.rmtree(aside, ignore_errors=True)
     (store.folder / LANCE_SUMS).unlink(missing_ok=True)
     if store.lance_folder.exists():
         store.lance_folder.replace(aside)
         shutil.rmtree(aside)
+
+
+def drop_elsewhere(store: Store, of: Iterable[str] | None = None) -> None:
+    """Remove the tables of a store that are in no folder, or those of some vector spaces, with all their versions."""
+    space, objects = store.space(), store.objects
+    # Where they are, and where they are to be.
+    known = index_state(store, space).url if space else ""
+    for url in sorted({known, objects.url if objects else ""} - {""}):
+        drop_at(ObjectStore(url, objects.options if objects else {}), of)
 
 
 def rescued(store: Store, fact_ids: Sequence[str]) -> list[tuple[Fact, StoredVector]]:
@@ -111,9 +146,11 @@ def rescued(store: Store, fact_ids: Sequence[str]) -> list[tuple[Fact, StoredVec
     space = store.space()
     if space is None:
         return []
-    generation = index_state(store, space).generation
+    known = index_state(store, space)
+    if not known.version:
+        return []
     wanted = set(fact_ids)
-    with closing(LanceIndex(store.lance_folder, space.id, space.dims, create=False, generation=generation)) as index:
+    with closing(_opened(store, space, known.generation)) as index:
         rows = [row for chunk in index.chunks(_FIELDS) for row in chunk.to_pylist() if row["id"] in wanted]
     vectors = [StoredVector(space.id, np.asarray(row["vector"], dtype="<f4").tobytes()) for row in rows]
     return [(_fact(store, row), vector) for row, vector in zip(rows, vectors, strict=True)]
@@ -123,6 +160,10 @@ def _fact(store: Store, row: Mapping[str, Any]) -> Fact:
     sql = "SELECT channel FROM journal WHERE action = 'add' AND fact_id = ? ORDER BY seq LIMIT 1"
     added = store.database.query(run, sql, (row["id"],))
     return fact_of(dict(row), Channel(added[0][0]) if added else Channel.UNKNOWN)
+
+
+def _opened(store: Store, space: VectorSpace, generation: int, place: Place | None = None) -> LanceIndex:
+    return LanceIndex(place or place_of(store), space.id, space.dims, create=False, generation=generation)
 
 
 def index_state(store: Store, space: VectorSpace) -> IndexState:
@@ -175,8 +216,8 @@ def check_files(store: Store) -> list[str]:
     return [f"{name}: {problem}" for name, problem in sorted(_wrong(store, again).items())]
 
 
-def compare(store: Store) -> IndexDrift:
-    """Compare each row of LanceDB with what SQLite says about its fact."""
+def compare(store: Store, place: Place | None = None) -> IndexDrift:
+    """Compare each row of LanceDB with what SQLite says about its fact; `place`: where the table is, if elsewhere."""
     space = store.space()
     if space is None:
         return IndexDrift(frozenset(), frozenset(), frozenset())
@@ -187,7 +228,7 @@ def compare(store: Store) -> IndexDrift:
     seen: set[str] = set()
     orphaned: set[str] = set()
     different: set[str] = set()
-    with closing(LanceIndex(store.lance_folder, space.id, space.dims, create=False, generation=generation)) as index:
+    with closing(_opened(store, space, generation, place)) as index:
         for chunk in index.chunks(_FIELDS):
             ids = chunk["id"].to_pylist()
             # Rows that have expired since they were written may stay: the search leaves them out.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from perdure.embed.base import Embedder
@@ -12,8 +13,18 @@ from perdure.errors import InputError, PerdureError, StoreUnavailableError
 from perdure.failpoints import fail_point
 from perdure.index.feeding import CROSSOVER, Feeding
 from perdure.index.missing import embed_missing
-from perdure.lance.drift import check_files, drop_index, index_state, missing_files, record_files, unproved
-from perdure.lance.table import OPTIMIZE_AFTER, LanceIndex, rows_of, table_name
+from perdure.lance.drift import (
+    check_files,
+    drop_elsewhere,
+    drop_folder,
+    drop_index,
+    former_place,
+    index_state,
+    missing_files,
+    record_files,
+    unproved,
+)
+from perdure.lance.table import OPTIMIZE_AFTER, LanceIndex, drop_at, names_at, place_of, rows_of, table_name, url_of
 from perdure.store import outbox
 from perdure.store.outbox import IndexState
 from perdure.store.spaces import VectorSpace
@@ -24,7 +35,7 @@ from perdure.text.pluralize import counted
 BULK, LARGEST = 1_000, 20_000
 """When so many facts wait, all that wait are written at once, up to a limit: a write looks through the whole table."""
 GROWTH = 2
-"""The approximate index is built anew when the table has grown so many times larger."""
+"""The approximate index and that of words are built anew when the table has grown so many times larger."""
 _log = logging.getLogger("perdure.worker")
 
 
@@ -44,6 +55,9 @@ class Indexer:
 
     def __post_init__(self) -> None:
         self._index: LanceIndex | None = None
+        self._place = place_of(self.store)
+        self._url = url_of(self._place)
+        self._wordless = False  # the index of words cannot be built; it is tried again at the next start
         self._space: VectorSpace | None = None
         self._inspected: str | None = None
         self._resting_until = 0.0
@@ -57,8 +71,8 @@ class Indexer:
         self._release()
         space = self.store.space()
         if space is not None:
-            _log.warning("the LanceDB table is made anew: %s", why)
-            self._queue_all(space, IndexState(generation=index_state(self.store, space).generation + 1))
+            _log.warning("rebuilding the LanceDB table: %s", why)
+            self._queue_all(space, IndexState(index_state(self.store, space).generation + 1))
 
     def optimise(self) -> str:
         """Merge the table's fragments and drop versions that no reader needs; return one line about it.
@@ -68,6 +82,7 @@ class Indexer:
         space = self.store.space()
         if space is None or not index_state(self.store, space).version:
             return "there is no LanceDB table yet"
+        self._inspect(space)
         if self.feeding is not None and self.feeding.ends(space):
             return self._ended()
         index = self._opened(space)
@@ -110,11 +125,12 @@ class Indexer:
     def _ended(self) -> str:
         """Remove the table of a small store, unless it may hold what is nowhere else; return one line about it."""
         if found := unproved(self.store):
-            return f"the LanceDB table is kept, as it differs from SQLite in {found} places; see perdure verify"
+            return f"the LanceDB table is kept, since it differs from SQLite in {found} places; see perdure verify"
         self._release()
+        drop_elsewhere(self.store)
         self.store.database.apply(outbox.end)
         drop_index(self.store)
-        return "the LanceDB table is removed: the matrix in memory answers for a store of this size"
+        return "the LanceDB table is removed: a store of this size is searched in memory"
 
     def _apply(
         self, index: LanceIndex, space: VectorSpace, fact_ids: Sequence[str], *, patient: bool
@@ -162,7 +178,7 @@ class Indexer:
                     kind = type(error.__cause__ or error).__name__
                     entries = [seq for seq, named in batch if named == fact_id]
                     outbox.failed(connection, entries, kind, at_once=hopeless)
-                    _log.warning("fact %s cannot be indexed: %s", fact_id, kind)
+                    _log.warning("memory %s cannot be indexed: %s", fact_id, kind)
             _change(connection, space, version=version)
             fail_point("indexer.done")
         record_files(self.store)
@@ -175,7 +191,7 @@ class Indexer:
         with self.store.database.write() as connection:
             attempts = outbox.rest(connection, self.store.clock.now(), type(error.__cause__ or error).__name__)
             self._resting_until = outbox.state(connection).retry_at or 0.0
-        _log.warning("LanceDB rests after %d failures: %s", attempts, error)
+        _log.warning("LanceDB paused after %d failures: %s", attempts, error)
         self._release()
         return False
 
@@ -189,44 +205,81 @@ class Indexer:
         record_files(self.store, pruned=True)
 
     def _trained(self) -> bool:
-        """Build the approximate index if the table is large and has none that fits; return whether it was built."""
-        if self._index is None or self._space is None:
-            return False
-        size = self._index.size
-        if size < max(self.crossover, GROWTH * index_state(self.store, self._space).trained):
-            return False
-        self._index.train()
-        self._note(self._index, trained=size)
-        record_files(self.store)
-        return True
+        """Build the indexes that the table wants: that of words, and the approximate one if it is large.
 
-    def _note(self, index: LanceIndex, trained: int | None = None) -> None:
-        if self._space is None:
-            return
-        values = {"version": index.version} | ({} if trained is None else {"trained": trained})
-        self.store.database.apply(_change, self._space, **values)
+        Return whether any was built.
+        """
+        index, space = self._index, self._space
+        if index is None or space is None:
+            return False
+        known, size = index_state(self.store, space), index.size
+        built = {}
+        if not self._wordless and size >= max(1, GROWTH * known.words) and self._worded(index):
+            built["words"] = size
+        if size >= max(self.crossover, GROWTH * known.trained):
+            index.train()
+            built["trained"] = size
+        if built:
+            self._note(index, **built)
+            record_files(self.store)
+        return bool(built)
+
+    def _worded(self, index: LanceIndex) -> bool:
+        """Build the index of words; return whether it is there. Without it SQLite's answers, and all else goes on."""
+        try:
+            index.index_words()
+        except StoreUnavailableError as error:
+            self._wordless = True
+            _log.warning("%s", error)
+        return not self._wordless
+
+    def _note(self, index: LanceIndex, **built: int) -> None:
+        if self._space is not None:
+            self.store.database.apply(_change, self._space, version=index.version, **built)
 
     def _inspect(self, space: VectorSpace) -> None:
         """At the start, see whether the table that SQLite knows of is still there and whole; else make it anew."""
         known = index_state(self.store, space)
         if self._inspected == space.id and not known.suspect:
             return
-        folder = self.store.lance_folder / f"{table_name(space.id, known.generation)}.lance"
-        if known.suspect and (problems := check_files(self.store)):
+        if known.version and known.url != self._url:
+            self._leave(known)
+            self.restart("its location has changed")
+        elif known.suspect and (problems := check_files(self.store)):
             self.restart(f"damaged: {counted(len(problems), 'file')}")
-        elif known.version and not folder.exists():
-            self.restart("its folder is missing")
-        elif known.suspect or self._large(space, known):
+        elif known.version and not self._is_there(table_name(space.id, known.generation)):
+            self.restart("it is missing")
+        elif known.suspect or self._wants_index(space, known):
             self._opened(space)
         if known.suspect:
             self.store.database.apply(_change, space, suspect=False)
         self._inspected = space.id
 
-    def _large(self, space: VectorSpace, known: IndexState) -> bool:
-        # A table that nothing is written to is opened all the same if it wants its approximate index.
+    def _leave(self, known: IndexState) -> None:
+        """Remove the table from where it was; one that may hold what is nowhere else is left behind, and named."""
+        try:
+            if found := unproved(self.store):
+                _log.warning(
+                    "the LanceDB table stays in %s, as it cannot be read or differs from SQLite in %d places",
+                    known.url or self.store.lance_folder, found,
+                )  # fmt: skip
+            elif known.url:
+                drop_at(former_place(self.store, known))
+            else:
+                drop_folder(self.store)
+        except StoreUnavailableError as error:
+            _log.warning("tables of this store remain in %s; remove them there: %s", known.url, error)
+
+    def _is_there(self, name: str) -> bool:
+        if isinstance(self._place, Path):
+            return (self._place / f"{name}.lance").exists()
+        return name in names_at(self._place)
+
+    def _wants_index(self, space: VectorSpace, known: IndexState) -> bool:
+        # A table that nothing is written to is opened all the same if it wants one of its indexes.
         sql = "SELECT count(*) FROM vectors WHERE embedding_id = ?"
         count: int = self.store.database.query(run, sql, (space.id,))[0][0]
-        return count >= max(self.crossover, GROWTH * known.trained)
+        return count >= min(max(1, GROWTH * known.words), max(self.crossover, GROWTH * known.trained))
 
     def _opened(self, space: VectorSpace) -> LanceIndex:
         if self._index is not None and self._space == space:
@@ -251,18 +304,20 @@ class Indexer:
                 self._index = index
                 return None
         except StoreUnavailableError as error:
+            # Raises where the place cannot be reached: that says nothing of the table.
+            self._is_there(table_name(space.id, known.generation))
             return f"it cannot be opened ({type(error.__cause__ or error).__name__})"
         index.close()
-        return f"it went back to a version before {known.version}"
+        return f"it was rolled back to a version before {known.version}"
 
     def _connect(self, space: VectorSpace, known: IndexState, *, create: bool) -> LanceIndex:
-        return LanceIndex(self.store.lance_folder, space.id, space.dims, create=create, generation=known.generation)
+        return LanceIndex(self._place, space.id, space.dims, create=create, generation=known.generation)
 
     def _queue_all(self, space: VectorSpace, known: IndexState) -> None:
         # Before the table is made: a table that lacks facts which are in no outbox would pass for whole.
         with self.store.database.write() as connection:
             outbox.queue_all(connection, space.id, self.store.clock.now())
-            outbox.put_index_state(connection, space.id, known)
+            outbox.put_index_state(connection, space.id, replace(known, url=self._url))
 
     def _release(self) -> None:
         if self._index is not None:

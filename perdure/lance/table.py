@@ -1,16 +1,17 @@
-"""The LanceDB table: derived from SQLite, fed by the worker process, rebuilt at will."""
+"""The LanceDB table: derived from SQLite, fed by the worker process, rebuilt at will; in the folder or elsewhere."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perdure.errors import InputError, StoreUnavailableError
+from perdure.extras import how_to_install
 from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
 from perdure.index.vector_index import VectorHit
@@ -18,10 +19,12 @@ from perdure.store.fact import Fact, live_sql
 from perdure.store.folder import prepare_folder
 from perdure.store.scope import Scope
 from perdure.store.sql import Backend, run
+from perdure.store.store import ObjectStore, Store
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+    from lancedb.db import DBConnection
     from lancedb.table import Table
     from numpy.typing import NDArray
 
@@ -42,6 +45,9 @@ LANCE_ERRORS = (OSError, RuntimeError, ValueError)
 """What LanceDB raises for everything that goes wrong in it; ArrowInvalid is a ValueError."""
 _PANICS = frozenset({"RustPanic", "PanicException"})
 LanceRow = dict[str, Any]
+Place = Path | ObjectStore
+"""Where tables are."""
+_Found = TypeVar("_Found")
 
 
 def rows_of(database: Backend, fact_ids: Sequence[str], embedding_id: str, now: float) -> list[LanceRow]:
@@ -64,7 +70,7 @@ def rows_of(database: Backend, fact_ids: Sequence[str], embedding_id: str, now: 
 class LanceIndex:
     """Approximate nearest vectors from a LanceDB folder. Importing lancedb takes seconds of CPU: keep it off a turn."""
 
-    def __init__(self, folder: Path, embedding_id: str, dims: int, *, create: bool = True, generation: int = 0) -> None:
+    def __init__(self, place: Place, embedding_id: str, dims: int, *, create: bool = True, generation: int = 0) -> None:
         """Open the table of one vector space.
 
         Only the worker makes (`create`) one that is not there: its umask keeps the files private.
@@ -76,10 +82,8 @@ class LanceIndex:
         with _translated("opened"):
             import lancedb
 
-            # One that is there and only read may be where nothing can be written.
-            there = not create and folder.is_dir()
             self._session = lancedb.Session(_INDEX_BYTES, METADATA_BYTES)
-            self._db = lancedb.connect(folder if there else prepare_folder(folder), session=self._session)
+            self._db = _connected(place, create=create, session=self._session)
             self._table = self._open(create)
 
     def apply(self, upserts: Sequence[LanceRow], deletes: Sequence[str]) -> None:
@@ -115,6 +119,15 @@ class LanceIndex:
             self._table.create_index("vector", config=IvfSq(distance_type="cosine"), replace=True)
             self._table.create_index("scope", config=Bitmap(), replace=True)
             self._table.create_index("expires_at", config=BTree(), replace=True)
+
+    def index_words(self) -> None:
+        """Build the full-text index from the texts of all rows; `optimize` adds those that are written later."""
+        from lancedb.index import FTS
+
+        with _translated("indexed by words"):
+            # Function words are left out of queries already, and "IT" and "WHO" are none.
+            words = FTS(language="English", stem=True, remove_stop_words=False, max_token_length=None)
+            self._table.create_index("text", config=words, replace=True)
 
     def drop_others(self) -> None:
         """Remove the tables of other generations of this space."""
@@ -155,26 +168,52 @@ class LanceIndex:
 
         `query`: float32 of shape (dims,), length one; `limit`: at least 1.
         """
-        with _translated("searched"):
-            try:
-                return self._nearest(query, view, limit, at_least)
-            except RuntimeError as error:
-                if "Not found" not in str(error):
-                    raise
-                # The files of the version at hand were cleaned up by another process: the next look finds the new ones.
-                return self._nearest(query, view, limit, at_least)
+        return self._looked(lambda: self._nearest(query, view, limit, at_least))
+
+    def words(self, terms: Sequence[str], view: View, limit: int, *, at_least: int = 0) -> list[tuple[str, float]]:
+        """Return up to `limit` facts of the view's audience that hold one of the terms, best first, each with its BM25.
+
+        `limit`: at least 1. Rows that came in behind the last `optimize` are read through.
+        """
+        return self._looked(lambda: self._sharing(terms, view, limit, at_least))
 
     def close(self) -> None:
         """Release the table."""
         self._table.close() if hasattr(self._table, "close") else None
 
+    def _looked(self, look: Callable[[], _Found]) -> _Found:
+        with _translated("searched"):
+            try:
+                return look()
+            except RuntimeError as error:
+                if "Not found" not in str(error):
+                    raise
+                # The files of the version at hand were cleaned up by another process: the next look finds the new ones.
+                return look()
+
+    def _allowed(self, view: View, at_least: int) -> Any:
+        """See that the table is at a version, and return the condition that rows are the audience's."""
+        self._table.checkout_latest()  # type: ignore[no-untyped-call]
+        if self._table.version < at_least:
+            raise RuntimeError(f"the table is at version {self._table.version}, but was at {at_least}")
+        return _among("scope", [str(scope) for scope in sorted(view.audience.scopes)])
+
+    def _sharing(self, terms: Sequence[str], view: View, limit: int, at_least: int) -> list[tuple[str, float]]:
+        allowed = self._allowed(view, at_least)
+        found: list[dict[str, Any]] = (
+            self._table.search(" ".join(terms), query_type="fts", fts_columns="text")
+            .where(allowed, prefilter=True)
+            .select(["id", "_score"])
+            .limit(limit)
+            .to_arrow()
+            .to_pylist()
+        )
+        return [(row["id"], row["_score"]) for row in found]
+
     def _nearest(self, query: Vector, view: View, limit: int, at_least: int) -> list[VectorHit]:
         from lancedb.expr import col, lit
 
-        allowed = _among("scope", [str(scope) for scope in sorted(view.audience.scopes)])
-        self._table.checkout_latest()  # type: ignore[no-untyped-call]
-        if self._table.version < at_least:
-            raise RuntimeError(f"the table is at version {self._table.version}, it was at {at_least}")
+        allowed = self._allowed(view, at_least)
         found = self._probed(query, allowed, limit)
         if any(row["expires_at"] <= view.now for row in found):
             # Seldom so: to leave out all that has expired takes longer than the search.
@@ -232,7 +271,7 @@ class LanceIndex:
             ]
         except (TypeError, ValueError) as error:
             # SQLite keeps any type in any column, once it is damaged. The error quotes the value: it stops here.
-            raise InputError(f"one of {len(rows)} rows has a value of a wrong type ({type(error).__name__})") from None
+            raise InputError(f"one of {len(rows)} rows has a wrong type ({type(error).__name__})") from None
         return pa.Table.from_arrays(columns, schema=schema)
 
     def _checked(self, row: LanceRow) -> NDArray[np.float32]:
@@ -242,11 +281,12 @@ class LanceIndex:
         blob: bytes = row["vector"]
         if len(blob) != 4 * self._dims:
             raise InputError(
-                f"the vector of fact {row['id']} has {len(blob)} bytes; its space has {4 * self._dims}: embed it anew"
+                f"the vector of memory {row['id']} has {len(blob)} bytes, not the {4 * self._dims} of its"
+                " vector space: embed it again"
             )
         vector = np.frombuffer(blob, dtype="<f4")
         if not np.isfinite(vector).all():
-            raise InputError(f"the vector of fact {row['id']} holds numbers that are not finite: embed it anew")
+            raise InputError(f"the vector of memory {row['id']} holds numbers that are not finite: embed it again")
         return vector
 
 
@@ -261,14 +301,54 @@ def fact_of(row: LanceRow, channel: Channel = Channel.UNKNOWN) -> Fact:
     )  # fmt: skip
 
 
-def rows_in(table: Path, columns: Sequence[str]) -> list[LanceRow]:
-    """Return all rows of a table that nobody is known to write to, such as `lancedb/memories_x.lance`."""
+def rows_in(table: Path, columns: Sequence[str] | None = None) -> list[LanceRow]:
+    """Return all rows of a table that nobody is known to write to, such as `lancedb/memories_x.lance`.
+
+    `columns`: None: all but `vector`.
+    """
     with _translated("read"):
         import lancedb
 
         opened = lancedb.connect(table.parent).open_table(table.stem)
-        rows: list[LanceRow] = opened.search().select(list(columns)).limit(None).to_arrow().to_pylist()
+        wanted = columns or [name for name in opened.schema.names if name != "vector"]
+        rows: list[LanceRow] = opened.search().select(list(wanted)).limit(None).to_arrow().to_pylist()
         return rows
+
+
+def _connected(place: Place, *, create: bool = False, session: Any = None) -> DBConnection:
+    import lancedb
+
+    if isinstance(place, ObjectStore):
+        return lancedb.connect(place.url, storage_options=dict(place.options), session=session)
+    # One that is there and only read may be where nothing can be written.
+    there = not create and place.is_dir()
+    return lancedb.connect(place if there else prepare_folder(place), session=session)
+
+
+def place_of(store: Store) -> Place:
+    """Return where a store's tables are."""
+    return store.objects or store.lance_folder
+
+
+def url_of(place: Place) -> str:
+    """Return where tables are as `IndexState` has it: empty if in the data folder."""
+    return place.url if isinstance(place, ObjectStore) else ""
+
+
+def names_at(place: Place) -> list[str]:
+    """Return the names of the tables at a place; where it cannot be reached, StoreUnavailableError."""
+    with _translated("reached"):
+        return list(_connected(place).list_tables().tables)
+
+
+def drop_at(place: Place, of: Iterable[str] | None = None) -> None:
+    """Remove the tables at a place, or those of some vector spaces, with all their versions."""
+    starts = ("",) if of is None else tuple(f"{table_name(space_id, 0)}_" for space_id in of)
+    with _translated("removed"):
+        connection = _connected(place)
+        for name in connection.list_tables().tables:
+            if f"{name}_".startswith(starts):
+                connection.drop_table(name)
 
 
 def table_name(embedding_id: str, generation: int) -> str:
@@ -280,14 +360,19 @@ def table_name(embedding_id: str, generation: int) -> str:
 def _translated(what: str) -> Iterator[None]:
     try:
         yield
+    except ModuleNotFoundError as error:
+        raise StoreUnavailableError(
+            f"the LanceDB table cannot be {what}: {error.name} is not installed; run: {how_to_install('lancedb')}"
+        ) from error
     except BaseException as error:
         # Its native code panics on some damaged files, with errors whose classes cannot be imported. A message
-        # may quote a row, so only its kind is passed on.
+        # may quote a row, or what a storage answers to a key, so only its kind is passed on.
         kind = type(error).__name__
         if isinstance(error, (ImportError, *LANCE_ERRORS)) or kind in _PANICS:
+            error.args = ()
             raise StoreUnavailableError(
-                f"the LanceDB table cannot be {what} ({kind}); recall uses the exact index meanwhile. "
-                "Delete the folder lancedb to have it rebuilt"
+                f"the LanceDB table cannot be {what} ({kind}); SQLite answers meanwhile, and a damaged table is "
+                "rebuilt in the background"
             ) from error
         raise
 

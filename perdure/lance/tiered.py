@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeVar
 
 from perdure.embed.base import Vector, Vectors
 from perdure.errors import StoreError, StoreUnavailableError
 from perdure.index.feeding import CROSSOVER, Mode, VectorCount
 from perdure.index.vector_index import ExactIndex, Survey, VectorHit, scan, surveyed
-from perdure.lance.table import LanceIndex
+from perdure.lance.table import LanceIndex, place_of, url_of
 from perdure.store import outbox
 from perdure.store.outbox import IndexState
 from perdure.store.scope import Audience
@@ -35,6 +36,7 @@ LONGEST_REST = 300.0
 """Seconds until LanceDB is tried again after it failed; doubled each time, up to the second."""
 
 Answerer = Literal["none", "matrix", "scan", "lance"]
+_Found = TypeVar("_Found")
 _log = logging.getLogger("perdure.store")
 
 
@@ -55,17 +57,19 @@ class TieredIndex:
     patience: float = PATIENCE  # seconds to wait for LanceDB's answer
     scanned: int = SCANNED  # vectors that are still read while it cannot be asked; else words alone answer then
     on_trouble: Callable[[], None] = lambda: None  # called, in some thread, when LanceDB failed
-    open_lance: Callable[[IndexState], LanceIndex] | None = None  # None: the table is in the store's folder
+    open_lance: Callable[[IndexState], LanceIndex] | None = None  # None: the table is where the store has it
     now: Callable[[], float] = time.monotonic  # seconds
+    name = "lance"
 
     def __post_init__(self) -> None:
+        self._place = place_of(self.store)
         self._exact = self.exact or ExactIndex(self.store.database, self.space.id, self.space.dims)
         self._count = VectorCount(self.store.database, self.space.id)
         self._lock = threading.Lock()
         self._lance: LanceIndex | None = None
         self._generation = -1
         self._opening: threading.Thread | None = None
-        self._asking: threading.Thread | None = None
+        self._asking: list[threading.Thread] = []
         self._rest = FIRST_REST
         self._resting_until = float("-inf")
         self._closed = False
@@ -103,6 +107,27 @@ class TieredIndex:
             return self._exact.survey(queries, view, limit)
         return surveyed(self.store.database, self.space.id, self, queries, view, limit)
 
+    def words(self, terms: Sequence[str], view: View, limit: int) -> Sequence[tuple[str, float]]:
+        """Return up to `limit` facts that hold one of the terms; see `WordIndex.words`.
+
+        LanceDB tells it alone: where it lacks the newest state of any fact, it is not asked.
+        """
+        if self.mode != "lance" and not self._count.reaches(self.crossover):
+            raise StoreUnavailableError("the store is not large enough for LanceDB")
+        behind, known, view = self._state(view)
+        if not known.words:
+            raise StoreUnavailableError("LanceDB has no full-text index yet")
+        if behind is None or behind:
+            raise StoreUnavailableError("LanceDB is behind")
+        lance = self._ready(known)
+        if lance is None:
+            raise StoreUnavailableError("LanceDB is opening, or paused after a failure")
+        try:
+            return self._within(lambda: lance.words(terms, view, limit, at_least=known.version))
+        except StoreUnavailableError as error:
+            self._trip(str(error))
+            raise
+
     def wait(self, timeout: float) -> bool:
         """Wait until LanceDB is open, if it is being opened; return whether it is."""
         opening = self._opening
@@ -121,11 +146,7 @@ class TieredIndex:
 
     def _by_lance(self, query: Vector, view: View, limit: int) -> list[VectorHit] | None:
         """Return what LanceDB and the outbox have between them, or None if LanceDB cannot be asked now."""
-        with self.store.database.read() as connection:
-            # The outbox first: what leaves it after this look stands in a version that the second look asks for.
-            behind = outbox.pending(connection, MAX_BEHIND)
-            known = outbox.index_state(connection, self.space.id)
-            view = replace(view, audience=enumerated(connection, view.audience))
+        behind, known, view = self._state(view)
         if behind is None or not known.version or not (known.trained or self.mode == "lance"):
             return None
         lance = self._ready(known)
@@ -140,6 +161,18 @@ class TieredIndex:
         fresh = scan(self.store.database, self.space.id, query, view, limit, among=behind) if behind else []
         return sorted([*hits, *fresh], key=lambda hit: -hit.cosine)[:limit]
 
+    def _state(self, view: View) -> tuple[set[str] | None, IndexState, View]:
+        """Return what LanceDB lacks, if it is little, what is known of its table, and the view in scopes of its own.
+
+        Of a table that is not where this process looks for it, nothing is known.
+        """
+        with self.store.database.read() as connection:
+            # The outbox first: what leaves it after this look stands in a version that the second look asks for.
+            behind = outbox.pending(connection, MAX_BEHIND)
+            known = outbox.index_state(connection, self.space.id)
+            view = replace(view, audience=enumerated(connection, view.audience))
+        return behind, known if known.url == url_of(self._place) else IndexState(), view
+
     def _current(
         self, lance: LanceIndex, query: Vector, view: View, limit: int, behind: set[str], version: int
     ) -> list[VectorHit]:
@@ -147,28 +180,30 @@ class TieredIndex:
         most = limit + len(behind)
         asked = min(2 * limit, most)
         while True:
-            found = self._within(lambda count: lance.search(query, view, count, at_least=version), asked)
+            found = self._within(partial(lance.search, query, view, asked, at_least=version))
             hits = [hit for hit in found if hit.id not in behind]
             if len(hits) >= limit or len(found) < asked or asked == most:
                 return hits[:limit]
             asked = min(2 * asked, most)
 
-    def _within(self, ask: Callable[[int], list[VectorHit]], count: int) -> list[VectorHit]:
-        answer: Future[list[VectorHit]] = Future()
+    def _within(self, ask: Callable[[], _Found]) -> _Found:
+        answer: Future[_Found] = Future()
 
         def work() -> None:
             try:
-                answer.set_result(ask(count))
+                answer.set_result(ask())
             except StoreError as error:
                 answer.set_exception(error)
 
-        self._asking = threading.Thread(target=work, name="perdure-lance", daemon=True)
-        self._asking.start()
+        asking = threading.Thread(target=work, name="perdure-lance", daemon=True)
+        with self._lock:
+            self._asking = [*filter(threading.Thread.is_alive, self._asking), asking]
+            asking.start()
         try:
             return answer.result(self.patience)
         except TimeoutError:
             raise StoreUnavailableError(
-                f"LanceDB has not answered within {self.patience} seconds; the exact search answers instead"
+                f"LanceDB has not answered within {self.patience} seconds; SQLite answers instead"
             ) from None
 
     def _ready(self, known: IndexState) -> LanceIndex | None:
@@ -176,7 +211,7 @@ class TieredIndex:
         with self._lock:
             if self._lance is not None and self._generation == known.generation:
                 return self._lance
-            busy = any(thread is not None and thread.is_alive() for thread in (self._opening, self._asking))
+            busy = any(thread is not None and thread.is_alive() for thread in (self._opening, *self._asking))
             if busy or self._closed or self.now() < self._resting_until:
                 return None
             self._lance = None
@@ -188,13 +223,15 @@ class TieredIndex:
         import numpy as np
 
         try:
-            lance = (self.open_lance or self._from_folder)(known)
+            lance = (self.open_lance or self._from_place)(known)
             # The first searches read the index from the disk; no turn should pay for them.
             chance = np.random.default_rng(0)
             for _ in range(WARMING):
                 query = chance.standard_normal(self.space.dims, dtype=np.float32)
                 query /= np.linalg.norm(query)
                 lance.search(query, View(Audience.of(), 0.0), WARM, at_least=known.version)
+            if known.words:
+                lance.words(["warm"], View(Audience.of(), 0.0), WARM, at_least=known.version)
         except StoreError as error:
             self._trip(str(error))
             return
@@ -204,10 +241,8 @@ class TieredIndex:
                 return
         lance.close()
 
-    def _from_folder(self, known: IndexState) -> LanceIndex:
-        return LanceIndex(
-            self.store.lance_folder, self.space.id, self.space.dims, create=False, generation=known.generation
-        )
+    def _from_place(self, known: IndexState) -> LanceIndex:
+        return LanceIndex(self._place, self.space.id, self.space.dims, create=False, generation=known.generation)
 
     def _trip(self, problem: str) -> None:
         with self._lock:
@@ -216,5 +251,5 @@ class TieredIndex:
             self._lance = None
             self._resting_until = self.now() + self._rest
             rest, self._rest = self._rest, min(2 * self._rest, LONGEST_REST)
-        _log.warning("the exact vector search answers for %d seconds: %s", rest, problem)
+        _log.warning("falling back to SQLite and exact vector search for %d seconds: %s", rest, problem)
         self.on_trouble()

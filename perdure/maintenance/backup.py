@@ -71,7 +71,7 @@ def backup(store: Store, target: Path | None = None) -> Path:
     """
     if store.database.shared:
         raise StoreUnavailableError(
-            "the memories are in PostgreSQL: a superuser backs them up with pg_dump, and `perdure export` takes a copy"
+            "the memories are in PostgreSQL: superusers back them up with pg_dump, and `perdure export` copies them"
         )
     if target is None:
         target = unused(backups_folder(store.folder), f"facts-{_stamp(store.clock)}")
@@ -112,7 +112,7 @@ def restore(folder: Path, backup_file: Path, *, dry_run: bool = False, clock: Cl
     facts or those of the backup. What was purged since the backup was made does not come back.
     """
     if not backup_file.is_file():
-        raise InputError(f"backup {backup_file} is not there; `perdure backup list` names those in the data folder")
+        raise InputError(f"there is no backup {backup_file}; `perdure backup list` lists those in the data folder")
     path = folder / "facts.db"
     with opened(backup_file, looks=True) as source:
         check(source, backup_file)

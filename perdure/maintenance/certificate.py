@@ -25,20 +25,20 @@ OURS = (
 """What a purge cleans, and the exports in exports/. Anything else in the folder it only names."""
 KINDS = {
     "backups": "backup or export",
-    "index": "index: the text stands in a file or session file that is not ours",
+    "index": "index: the text is in a file or session file that perdure does not own",
     "vault": "vault",
     "exports": "export",
-    "facts.db": "a store that nobody opens any more",
+    "facts.db": "a store that is no longer in use",
 }
 BEYOND = (
-    "transcripts and session files that the host keeps itself",
+    "transcripts and session files kept by the host",
     "Markdown files that the text was written to",
     "backups and exports that were copied out of the data folder",
 )
 """What no search of the data folder can see."""
-SERVER = "the server's log and its backups, until they have run out"
-BEYOND_SHARED = (*BEYOND, SERVER, "folders of other machines, until a program there has its folder to itself")
-"""What no search of this machine's folder can see where several share a store."""
+SERVER = "the server's log and its backups, until they expire"
+OTHERS = "folders of other machines, until a program there has exclusive use of its folder"
+OBJECTS = "versions and backups kept by the object storage of the LanceDB table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,11 @@ class Searched:
     size: int
     ours: tuple[str, ...]  # files that a purge must clean and that still hold something
     kept: dict[str, str]  # other files that hold something, by path from the folder, with what they are
+
+
+def beyond(*, shared: bool, elsewhere: bool) -> tuple[str, ...]:
+    """Return what no search of the folder can see: of a store that several share, of a LanceDB table elsewhere."""
+    return (*BEYOND, *((SERVER, OTHERS) if shared else ()), *((OBJECTS,) if elsewhere else ()))
 
 
 def pieces(text: str) -> list[str]:

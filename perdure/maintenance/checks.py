@@ -28,7 +28,7 @@ from perdure.store.vocabulary import tokenised
 from perdure.text.normalise import NORMALISER_VERSION, fts_text
 
 BACKUP = "restore a backup: perdure backup list"
-RECOVER = "perdure recover shows what can be brought back"
+RECOVER = "perdure recover shows what can be recovered"
 MEND = f"{RECOVER}; or {BACKUP}"
 UNSOUND = (BACKUP, RECOVER, MEND)
 """What there is to do where facts.db itself cannot be trusted."""
@@ -39,21 +39,21 @@ WAL_FIXED = (3, 51, 3)
 WAL_BACKPORTS = ((3, 44, 6), (3, 50, 7))
 """Versions of SQLite in which a reset of the log cannot lose pages that another process has just written."""
 _LOST = {
-    Truth.MISSING: "missing or empty", Truth.OLDER: "older than it was", Truth.FOREIGN: "of another store",
-    Truth.REKEYED: "under another key than it had", Truth.DAMAGED: "damaged",
+    Truth.MISSING: "missing or empty", Truth.OLDER: "older than before", Truth.FOREIGN: "from another store",
+    Truth.REKEYED: "under a different key than before", Truth.DAMAGED: "damaged",
 }  # fmt: skip
 SPACE_STATES = ("active", "building", "retired", "abandoned", "pruned")
 COLUMNS = ("text", "entity", "key", "value", "category")
 _FACTS = f"SELECT seq, {', '.join(COLUMNS)} FROM facts ORDER BY seq"
 _AVERAGES = 1
 """The row of FTS5's own data table that holds how many rows and tokens there are; BM25 reads it."""
-HINT = "it is removed; the next search builds it anew from the files"
+HINT = "it is removed; the next search rebuilds it from the files"
 REPAIR = "files"
 PATIENCE = 10.0
 _WHAT = {
-    "files": "file is changed since it was indexed",
-    "chunks": "passage is changed since it was indexed",
-    "embedding_cache": "vector of a passage is changed",
+    "files": "file changed since it was indexed",
+    "chunks": "passage changed since it was indexed",
+    "embedding_cache": "vector of a passage changed",
 }
 
 
@@ -79,7 +79,7 @@ def truth(store: Store) -> Iterator[Finding]:
         buried = {row[0] for row in run(connection, "SELECT key FROM tombstones")}
     yield from lost(verdict)
     if not verdict.lost and verdict.remembered is not None and verdict.remembered.tombstones - buried:
-        yield Finding("notes of what was purged are missing", "tombstones", "the folder has a copy", "tombstones")
+        yield Finding("records of purged memories are missing", "tombstones", "the folder has a copy", "tombstones")
 
 
 def lost(verdict: Verdict) -> Iterator[Finding]:
@@ -93,11 +93,11 @@ def pages(store: Store) -> Iterator[Finding]:
     with one_moment(store) as connection:
         for (message,) in run(connection, "PRAGMA integrity_check"):
             if "fts5" in str(message).lower():
-                yield Finding("full-text index is damaged", "facts_fts", "it is built anew from the facts", "words")
+                yield Finding("full-text index is damaged", "facts_fts", "it is rebuilt from the memories", "words")
             elif message != "ok":
                 yield Finding("facts.db is damaged", str(message), MEND)
         for table, row, parent, _ in run(connection, "PRAGMA foreign_key_check"):
-            hint = f"it belongs to a row of {parent} that is not there, and is removed"
+            hint = f"its row of {parent} is missing, so it is removed"
             yield Finding("orphaned row", f"{table} row {row}", hint, "orphans")
 
 
@@ -117,11 +117,11 @@ def schema(store: Store) -> Iterator[Finding]:
         version = run(connection, "SELECT value FROM meta WHERE key = 'normaliser'")
         states = run(connection, "SELECT id, state FROM embeddings")
     for name in sorted(name for name, text in wanted.items() if present.get(name) != text):
-        yield Finding("table or index is not as it was made", name, BACKUP)
+        yield Finding("table or index differs from its definition", name, BACKUP)
     if kept != settings:
-        yield Finding("settings of the full-text index are changed", "facts_fts_config", BACKUP)
+        yield Finding("settings of the full-text index changed", "facts_fts_config", BACKUP)
     if version != [(str(NORMALISER_VERSION),)]:
-        yield Finding("words are normalised in another way", "facts_fts", "the index is built anew", "words")
+        yield Finding("words were normalised with other rules", "facts_fts", "the index is rebuilt", "words")
     for space, state in states:
         if state not in SPACE_STATES:
             yield Finding(f"vector space has the unknown state {state[:20]!r}", space, BACKUP)
@@ -137,39 +137,39 @@ def content(store: Store) -> Iterator[Finding]:
             " WHERE length(v.vector) <> 4 * e.dims"
         )
         for (fact_id,) in run(connection, sql):
-            yield Finding("vector has another length than its space", fact_id, "it is made anew", "vectors")
+            yield Finding("vector has a different length than its space", fact_id, "it is recreated", "vectors")
 
 
 def words(store: Store) -> Iterator[Finding]:
     """Compare the full-text index with the facts, token by token."""
     with one_moment(store) as connection:
         for where in damaged_words(connection):
-            yield Finding("full-text index differs from the facts", where, "it is built anew from them", "words")
+            yield Finding("full-text index differs from the memories", where, "it is rebuilt from them", "words")
 
 
 def queues(store: Store) -> Iterator[Finding]:
     """Look for what was put aside, and for turns that nobody has captured."""
     with one_moment(store) as connection:
         for fact_id, error in run(connection, "SELECT fact_id, parked FROM outbox WHERE parked IS NOT NULL"):
-            yield Finding(f"fact could not be indexed ({error})", fact_id, "it is tried again", "outbox")
+            yield Finding(f"memory could not be indexed ({error})", fact_id, "it is retried", "outbox")
         for entry_id, error in run(connection, "SELECT entry_id, error FROM inbox_parked"):
             yield Finding(f"turn could not be captured ({error})", entry_id, "it is kept; report it with the error")
     inbox = store.folder / "inbox"
     for path in sorted(inbox.glob("*.jsonl")):
         yield from _inbox(path)
     for turn in damaged_turns(inbox):
-        yield Finding("turn is damaged and kept aside", turn.id, "perdure inbox shows what can be read of it")
+        yield Finding("turn is damaged and set aside", turn.id, "perdure review shows its readable part")
 
 
 def conversations(store: Store) -> Iterator[Finding]:
     """Look for lines of recorded conversations that are not as they were written."""
-    hint = "verify --fix takes what can be read as it is now, and the rest out"
+    hint = "verify --fix accepts readable lines as they are, and removes the rest"
     try:
         for where, how in log_of(store).damaged():
             yield Finding(f"line of a conversation is {how}", where, hint, "conversations")
     except OSError as error:
         where = Path(error.filename or "transcripts").name
-        yield Finding(f"conversation cannot be read: {error.strerror}", where, "see to it that it can be read", "")
+        yield Finding(f"conversation cannot be read: {error.strerror}", where, "make it readable", "")
 
 
 def permissions(store: Store) -> Iterator[Finding]:
@@ -211,25 +211,25 @@ def _of(damage: Damage) -> Finding:
     what = {"missing": "lost", "foreign": "not written by perdure"}.get(damage.how, "changed since it was written")
     match damage.kind, damage.how:
         case "vector", _:
-            hint, repair = "it is made anew from the text", "vectors"
+            hint, repair = "it is recreated from the text", "vectors"
         case "fact" | "link", "foreign":
-            hint, repair = "look at it; a repair accepts it as it is", "seals"
+            hint, repair = "inspect it; a repair accepts it as it is", "seals"
         case "fact", "missing":
-            hint, repair = f"{BACKUP}; a repair brings back what LanceDB has of it, else notes the loss", "lost"
+            hint, repair = f"{BACKUP}; a repair restores what LanceDB has of it, else records the loss", "lost"
         case "link", "missing":
-            hint, repair = "link the facts again; a repair notes the loss", "seals"
+            hint, repair = "link the memories again; a repair records the loss", "seals"
         case "journal", _:
-            hint, repair = f"who changed what is unsure around this change; {BACKUP}", ""
+            hint, repair = f"attribution is uncertain around this change; {BACKUP}", ""
         case _:
-            hint, repair = f"{BACKUP}, or update or forget the fact", ""
+            hint, repair = f"{BACKUP}, or update or forget the memory", ""
     return Finding(f"{damage.kind} is {what}", where, hint, repair)
 
 
 def _inbox(path: Path) -> Iterator[Finding]:
     if read(path).damaged:
-        yield Finding("turns in the inbox are damaged", path.name, "the next start of a host keeps them aside")
+        yield Finding("turns in the inbox are damaged", path.name, "the next start of a host sets them aside")
     if path.read_bytes().strip(b"\0") and not _lives(path):
-        yield Finding("turns of a process that has ended", path.name, "the next start of a host takes them in")
+        yield Finding("turns of a process that has exited", path.name, "the next start of a host captures them")
 
 
 def _lives(path: Path) -> bool:
@@ -354,7 +354,7 @@ def index_of_files(store: Store) -> Iterator[Finding]:
     try:
         live = generations.live()
         if live is None:
-            yield Finding("index of files is lost or cannot be used", name, HINT, REPAIR)
+            yield Finding("index of files is missing or unusable", name, HINT, REPAIR)
             return
         with live.database.read() as connection, connection:
             yield from _within(connection, name)
@@ -401,4 +401,4 @@ def _words(connection: Connection, name: str) -> Iterator[Finding]:
         (FILES, ((file, ["\n".join(of)]) for file, of in whole.items())),
     ):
         for what in differing(connection, index, rows):
-            yield Finding("words of a passage differ from it", f"{name}: {index.table} {what}", HINT, REPAIR)
+            yield Finding("indexed words of a passage differ from it", f"{name}: {index.table} {what}", HINT, REPAIR)

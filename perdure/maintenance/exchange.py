@@ -1,7 +1,7 @@
 """Export and import of everything a store knows, as a file of JSON lines that other programs can read.
 
-The first line is a header; then come facts, links and, if asked for, the journal, a line each; the last line is a
-seal by which the store knows its own exports again.
+The first line is a header; then come facts, links, triggers and, if asked for, the journal, a line each; the last line
+is a seal by which the store knows its own exports again.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from perdure.store.fact import COLUMNS, SELECT, Fact, from_row
 from perdure.store.folder import whole
 from perdure.store.links import Link
 from perdure.store.migrations import STEPS
-from perdure.store.safe import safe_fact
+from perdure.store.safe import safe, safe_fact
 from perdure.store.scope import Scope
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import Connection, newest, run
 from perdure.store.store import Store
 from perdure.store.transaction import StoredVector
+from perdure.store.triggers import ORIGINS, Trigger, checked
 
 FORMAT = 1
 _JOURNAL_COLUMNS = ("seq", "at", "action", "fact_id", "other_id", "channel", "host", "session", "batch", "detail")
@@ -44,15 +45,18 @@ _LINK_TYPES: Mapping[str, tuple[type, ...]] = {
     "id": (str,), "source_fact_id": (str,), "target_fact_id": (str,), "link_type": (str,),
     "strength": (int, float), "created_at": (int, float),
 }  # fmt: skip
+_LINES = ("header", "fact", "link", "trigger", "journal", "seal")
+_TRIGGER = ("id", "fact_id", "text", "origin", "created_at")
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export wrote."""
+    """The result of an export."""
 
     path: Path
-    facts: int  # lines, as of each kind below; vectors stand in the lines of their facts
+    facts: int  # number of lines of each kind; vectors are in the lines of their facts
     links: int
+    triggers: int
     vectors: int
     journal: int
 
@@ -72,7 +76,7 @@ def export(
     readable by its owner only, and appears whole or not at all. An import does not take the journal.
     """
     if target.exists() and not replace:
-        raise InputError(f"{target} exists already; name another file, or move it away")
+        raise InputError(f"{target} already exists; name another file, or move it away")
     space = store.space()
     with store.database.read() as connection, private_copy(target) as file, connection:
         # The transaction holds one state of the store for all that is read below.
@@ -88,6 +92,10 @@ def export(
             advance()
         for row in connection.execute(f"SELECT {', '.join(_LINK_TYPES)} FROM memory_links ORDER BY rowid"):
             out.line({"type": "link", **dict(zip(_LINK_TYPES, row, strict=True))})
+        for *values, text, origin, at in connection.execute(
+            f"SELECT {', '.join(_TRIGGER)} FROM triggers WHERE removed_at IS NULL ORDER BY rowid"
+        ):
+            out.line({"type": "trigger", **dict(zip(_TRIGGER, (*values, safe(text), origin, at), strict=True))})
         if journal:
             for row in connection.execute(f"SELECT {', '.join(_JOURNAL_COLUMNS)} FROM journal ORDER BY seq"):
                 out.line({"type": "journal", **dict(zip(_JOURNAL_COLUMNS, row, strict=True))})
@@ -130,10 +138,11 @@ class Sealed:
 def _counts(connection: Connection, space_id: str | None, journal: bool) -> dict[str, int]:
     sql = (
         "SELECT (SELECT count(*) FROM facts), (SELECT count(*) FROM memory_links),"
+        " (SELECT count(*) FROM triggers WHERE removed_at IS NULL),"
         " (SELECT count(*) FROM vectors WHERE embedding_id = ?), (SELECT count(*) FROM journal WHERE ? = 1)"
     )
     row = run(connection, sql, (space_id, journal))[0]
-    return dict(zip(("facts", "links", "vectors", "journal"), row, strict=True))
+    return dict(zip(("facts", "links", "triggers", "vectors", "journal"), row, strict=True))
 
 
 def _fact_lines(connection: Connection, space_id: str | None) -> Iterator[dict[str, Any]]:
@@ -180,11 +189,11 @@ class ExportFile:
         first = next(self._lines(), None)
         header = None if first is None else self._parsed(*first)
         if header is None or header.get("type") != "header":
-            raise InputError(f"{path} is no export of perdure; its first line has to be a header")
+            raise InputError(f"{path} is not a perdure export; its first line must be a header")
         for name, known in (("format", FORMAT), ("schema", len(STEPS))):
             if not isinstance(header.get(name), int) or header[name] > known:
                 raise InputError(
-                    f"{path} has {name} {header.get(name)!r}, this perdure knows up to {known}; upgrade perdure"
+                    f"{path} has {name} {header.get(name)!r}, this perdure supports up to {known}; upgrade perdure"
                 )
         self._header = header
         self._space = self._space_of(header.get("space"))
@@ -195,7 +204,9 @@ class ExportFile:
         counts = self._header.get("counts")
         expected = counts.get("facts") if isinstance(counts, dict) else None
         missing = max(0, expected - count) if isinstance(expected, int) else 0
-        return Load("perdure", count, self._facts, self._links, sealed, self._space, missing=missing)
+        return Load(
+            "perdure", count, self._facts, self._links, sealed, self._space, missing=missing, triggers=self._triggers
+        )
 
     def _survey(self, key: bytes) -> tuple[int, bool]:
         """Check every line; return how many facts there are, and whether the seal holds."""
@@ -209,6 +220,8 @@ class ExportFile:
                 self._incoming(number, value)
             elif value["type"] == "link":
                 self._link(number, value)
+            elif value["type"] == "trigger":
+                self._trigger(number, value)
         return facts, sealed
 
     def _facts(self) -> Iterator[Incoming]:
@@ -216,6 +229,9 @@ class ExportFile:
 
     def _links(self) -> Iterator[Link]:
         return (self._link(number, value) for number, value in self._of_type("link"))
+
+    def _triggers(self) -> Iterator[Trigger]:
+        return (self._trigger(number, value) for number, value in self._of_type("trigger"))
 
     def _of_type(self, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
         parsed = ((number, self._parsed(number, line)) for number, line in self._lines())
@@ -226,15 +242,15 @@ class ExportFile:
             with self.path.open("rb") as file:
                 yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
         except OSError as error:
-            raise InputError(f"{self.path} cannot be read ({error.strerror}); check its name and mode") from error
+            raise InputError(f"{self.path} cannot be read ({error.strerror}); check name and permissions") from error
 
     def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
         try:
             value = json.loads(line, parse_constant=refuse_constant)
         except ValueError:
             value = None
-        if not isinstance(value, dict) or value.get("type") not in ("header", "fact", "link", "journal", "seal"):
-            raise self._wrong(number, "is no line of an export")
+        if not isinstance(value, dict) or value.get("type") not in _LINES:
+            raise self._wrong(number, "is not a line of an export")
         return value
 
     def _incoming(self, number: int, line: dict[str, Any]) -> Incoming:
@@ -250,6 +266,12 @@ class ExportFile:
         except InputError as error:
             raise self._wrong(number, str(error)) from None
 
+    def _trigger(self, number: int, line: dict[str, Any]) -> Trigger:
+        try:
+            return read_trigger([line.get(name) for name in _TRIGGER])
+        except InputError as error:
+            raise self._wrong(number, str(error)) from None
+
     def _vector(self, number: int, text: object) -> StoredVector | None:
         if text is None or self._space is None:
             return None
@@ -258,7 +280,7 @@ class ExportFile:
         except binascii.Error:
             blob = b""
         if len(blob) != 4 * self._space.dims:
-            raise self._wrong(number, f"has a vector that is not of {self._space.dims} numbers")
+            raise self._wrong(number, f"has a vector that does not have {self._space.dims} dimensions")
         return StoredVector(self._space.id, blob)
 
     def _space_of(self, value: object) -> VectorSpace | None:
@@ -268,7 +290,7 @@ class ExportFile:
         return None
 
     def _wrong(self, number: int, what: str) -> InputError:
-        return InputError(f"{self.path} line {number} {what}; nothing was imported. Mend or remove the line")
+        return InputError(f"{self.path} line {number} {what}; nothing was imported. Fix or remove the line")
 
 
 def read_fact(values: Mapping[str, Any]) -> Fact:
@@ -278,7 +300,7 @@ def read_fact(values: Mapping[str, Any]) -> Fact:
         columns |= {"scope": "global", "scope_target": ""}
     for name, value in columns.items():
         if name not in _TYPES:
-            raise InputError(f"has the column {name[:40]!r}, which is unknown")
+            raise InputError(f"has the unknown column {name[:40]!r}")
         if not _fits(value, _TYPES[name]):
             raise InputError(f"has a {name} of type {type(value).__name__}")
     if not columns.get("id") or "text" not in columns:
@@ -296,10 +318,18 @@ def read_fact(values: Mapping[str, Any]) -> Fact:
 def read_link(values: Sequence[Any]) -> Link:
     """Make a link of its values, in the order in which `Link` has them."""
     if len(values) != len(_LINK_TYPES) or not all(map(_fits, values, _LINK_TYPES.values())):
-        raise InputError("is no link")
+        raise InputError("is not a link")
     if not 0 <= values[4] <= 1:
         raise InputError(f"has strength {values[4]}; it must be from 0 to 1")
     return Link(*values)
+
+
+def read_trigger(values: Sequence[Any]) -> Trigger:
+    """Make a trigger of its values, in the order in which `Trigger` has them."""
+    if not all(map(_fits, values, ((str,), (str,), (str,), (str,), (int, float)))) or values[3] not in ORIGINS:
+        raise InputError("is no trigger")
+    checked([values[2]])
+    return Trigger(*values)
 
 
 def _fits(value: object, kinds: tuple[type, ...]) -> bool:

@@ -26,14 +26,14 @@ from perdure.files.transcript_log import values_of
 from perdure.maintenance.exchange import Sealed, export, fact_line, private_copy, seal_of
 from perdure.store.fact import Fact, Summaries, read_facts, was_cut
 from perdure.store.folder import sync_folder
-from perdure.store.safe import TEXTS, safe_fact
+from perdure.store.safe import TEXTS, safe, safe_fact
 from perdure.store.sql import newest
 from perdure.store.store import Store
 from perdure.text.normalise import fingerprint
 
 KEEP = 7
 _DAILY = "facts-????-??-??.jsonl"
-_COUNTED = {"fact": "facts", "link": "links", "journal": "journal"}
+_COUNTED = {"fact": "facts", "link": "links", "trigger": "triggers", "journal": "journal"}
 Look = Callable[[bytes, dict[str, Any]], bytes | None]
 """Takes a line as it stands and what it says ({}: nothing that can be read); returns what is to stand there, if any."""
 
@@ -112,6 +112,8 @@ def take_out(
                 return present
             case "link" if {line.get("source_fact_id"), line.get("target_fact_id")} & absent:
                 return None
+            case "trigger" if line.get("fact_id") in absent:
+                return None
         return None if held else raw
 
     for part in exports_folder(store.folder).glob("*.part"):
@@ -126,10 +128,11 @@ def redact_again(store: Store, pause: Callable[[], object] = lambda: None) -> in
     def look(raw: bytes, line: dict[str, Any]) -> bytes:
         # Most lines are the same on all days.
         digest = hashlib.blake2b(raw, digest_size=8).digest()
-        if line.get("type") != "fact" or digest in known:
+        if line.get("type") not in ("fact", "trigger") or digest in known:
             return raw
         pause()
-        if (clean := _redacted(line)) != line:
+        clean = _redacted(line) if line["type"] == "fact" else line | {"text": safe(str(line.get("text")))}
+        if clean != line:
             return _encoded(clean)
         known.add(digest)
         return raw
@@ -139,10 +142,10 @@ def redact_again(store: Store, pause: Callable[[], object] = lambda: None) -> in
 
 def _redacted(line: dict[str, Any]) -> dict[str, Any]:
     texts = {name: line[name] for name in TEXTS if name in line}
-    safe = safe_fact(Fact(**{"text": ""} | texts)).fact
-    clean = line | {name: getattr(safe, name) for name in texts}
+    fact = safe_fact(Fact(**{"text": ""} | texts)).fact
+    clean = line | {name: getattr(fact, name) for name in texts}
     if "tags" in texts:
-        clean["tags"] = list(safe.tags)
+        clean["tags"] = list(fact.tags)
     before, after, cut = line.get("text"), clean.get("text"), line.get("summary")
     if isinstance(before, str) and isinstance(after, str) and before != after:
         clean["normalized_hash"] = fingerprint(after)
@@ -179,7 +182,7 @@ def _rewrite(path: Path, key: bytes, look: Look) -> bool:
     except FileNotFoundError:
         return False  # another process has removed it meanwhile
     except OSError as error:
-        raise StoreUnavailableError(f"{path} cannot be read ({error.strerror}); check its owner and mode") from error
+        raise StoreUnavailableError(f"{path} cannot be read ({error.strerror}); check owner and permissions") from error
     return True
 
 
@@ -211,7 +214,7 @@ def _read(path: Path, key: bytes) -> tuple[dict[str, Any], bool]:
                 intact = line.get("type") == "seal" and hmac.compare_digest(str(line.get("hmac")), seal.hexdigest())
                 seal.update(raw)
     except OSError as error:
-        raise StoreUnavailableError(f"{path} cannot be read ({error.strerror}); check its owner and mode") from error
+        raise StoreUnavailableError(f"{path} cannot be read ({error.strerror}); check owner and permissions") from error
     return header, intact
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -19,6 +19,7 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transaction
+from perdure.store.triggers import AGENT, MOST, Trigger, checked, of
 from perdure.store.trust import gives_way, strength
 from perdure.store.undo import IMPORT
 from perdure.text.normalise import fingerprint
@@ -59,40 +60,40 @@ class Load:
     unreadable: int = 0  # how many entries could not be read and are left out
     unread: Mapping[str, str] = field(default_factory=dict)  # why, by file
     passed: Mapping[str, int] = field(default_factory=dict)  # what else is left out, and how many of it
+    triggers: Callable[[], Iterable[Trigger]] = tuple  # yields those of the facts; called after `facts`
 
 
 @dataclass(slots=True)
 class Imported:
-    """What an import did, or would do."""
+    """The result of an import, or of its dry run."""
 
     kind: str
     dry_run: bool  # whether nothing was written
-    # whether the facts keep the channel that they came with; else it is "import", and they are found only by those who
-    # search for them
+    # whether the facts keep their channel; else it is "import", and only an explicit search finds them
     trusted: bool
     total: int  # facts in the source
-    added: int = 0  # facts that were not there
-    skipped: int = 0  # facts that are there and say the same
-    # facts that are there and whose place a newer version takes, or what the source says on a stronger word
+    added: int = 0  # new facts
+    skipped: int = 0  # facts that already exist with the same content
+    # existing facts replaced by a newer version, or by the source's more trusted one
     superseded: int = 0
-    # facts that an earlier import brought without trust, and that now have the channel they came with. They are counted
-    # as skipped too.
+    # facts of an earlier untrusted import that now have their own channel; counted as skipped too
     vouched: int = 0
-    waiting: int = 0  # facts of those added that wait for review
-    # ids of facts that are there and say something else. They are left as they are.
+    waiting: int = 0  # added facts that are pending review
+    # ids of existing facts with different content. They are not changed.
     conflicts: list[str] = field(default_factory=list)
-    purged: int = 0  # facts that were purged from this store. They do not come back.
+    purged: int = 0  # facts that were purged from this store. They are not imported.
     refused: dict[str, str] = field(default_factory=dict)  # ids of facts that cannot be stored, and why
-    links: int = 0  # that were added; skipped are those that are there, or one of whose facts is not
+    links: int = 0  # links added; skipped are existing ones, and those with a missing fact
     links_skipped: int = 0
-    vectors: int = 0  # vectors that were taken over
-    ended: int = 0  # facts of those added that are over, and so are not found
+    triggers: int = 0  # added triggers
+    vectors: int = 0  # vectors imported
+    ended: int = 0  # added facts that have expired, and so are hidden
     missing: int = 0
     unreadable: int = 0
     unread: Mapping[str, str] = field(default_factory=dict)
     passed: Mapping[str, int] = field(default_factory=dict)
     sample: list[str] = field(default_factory=list, compare=False)  # some of what would be added, in a dry run
-    # what `undo` takes to take the import back; None if nothing was changed
+    # batch for `undo`; None if nothing changed
     batch: str | None = field(default=None, compare=False)
 
 
@@ -128,8 +129,10 @@ def bring_in(
         importer.take_facts(facts, advance)
     for links in _chunks(load.links()):
         importer.take_links(links)
+    for triggers in _chunks(load.triggers()):
+        importer.take_triggers(triggers)
     importer.catch_up()
-    if not (report.added or report.superseded or report.vouched or report.links):
+    if not (report.added or report.superseded or report.vouched or report.links or report.triggers):
         report.batch = None
     return report
 
@@ -158,6 +161,28 @@ class _Importer:
                     self._link(connection, tx, link)
                 else:
                     self._report.links_skipped += 1
+
+    def take_triggers(self, chunk: Iterable[Trigger]) -> None:
+        """Add triggers to what those facts have that this import brought, or that its file may change."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for each in chunk:
+            # Nobody vouches for whose word an unknown file says it is.
+            origin = each.origin if self._report.trusted else AGENT
+            found.setdefault((each.fact_id, origin), []).append(each.text)
+        with self._changes() as (connection, tx):
+            for (fact_id, origin), texts in found.items():
+                if fact_id in self._added or (self._report.trusted and self._there(connection, fact_id)):
+                    self._trigger(connection, tx, fact_id, origin, texts)
+
+    def _trigger(
+        self, connection: Connection, tx: Transaction | None, fact_id: str, origin: str, texts: Sequence[str]
+    ) -> None:
+        there = of(connection, [fact_id]).get(fact_id, [])
+        known = {each.text.casefold() for each in there}
+        fresh = [text for text in checked(texts[:MOST]) if text.casefold() not in known][: MOST - len(there)]
+        self._report.triggers += len(fresh)
+        if tx is not None and fresh:
+            tx.put_triggers(fact_id, [*(each.text for each in there if each.origin == origin), *fresh], origin)
 
     def catch_up(self) -> None:
         """Let versions take the place of those that were here before, if both came by imports or are trusted."""
@@ -330,7 +355,7 @@ def _refusal(fact: Fact) -> str | None:
         return f"it has {len(fact.text)} characters; the limit is {MAX_TEXT}"
     for at in (fact.created_at, fact.effective_date):
         if not abs(at) <= FURTHEST:
-            return f"it was said or stored {at!s:.20} seconds after 1970; the limit is {FURTHEST:g}"
+            return f"it is dated {at!s:.20} seconds after 1970; the limit is {FURTHEST:g}"
     return None
 
 
@@ -349,4 +374,5 @@ def fact_id(raw: object) -> str:
     try:
         return str(uuid.UUID(text))
     except ValueError:
-        return str(uuid.uuid5(_NAMESPACE, text))
+        # The name of a file need not be text.
+        return str(uuid.uuid5(_NAMESPACE, text.encode("utf-8", "backslashreplace").decode()))

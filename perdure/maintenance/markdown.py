@@ -219,7 +219,7 @@ def export_pages(
     has expired.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"{target} exists already; name another folder, or move it away")
+        raise InputError(f"{target} already exists; name another folder, or move it away")
     prepare_folder(target.parent)
     try:
         with TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as part:
@@ -271,7 +271,7 @@ def _page(fact: Fact, now: float) -> _Page:
     if expired or fact.superseded_at is not None or fact.forgotten_at is not None:
         return _Page(scope, "Former memories", _FORMER)
     if fact.review_state != "approved":
-        return _Page(scope, "Waiting for review, or rejected", _REVIEW)
+        return _Page(scope, "Pending review, or rejected", _REVIEW)
     if fact.entity and fact.entity.strip():
         return _Page(scope, " ".join(fact.entity.split()), "entity")
     return _Page(scope, " ".join(fact.category.split()) or "other", "category")
@@ -445,4 +445,4 @@ def _text(file: Path) -> str:
     try:
         return clean(file.read_text(encoding="utf-8-sig", errors="replace"))
     except OSError as error:
-        raise InputError(f"{file} cannot be read ({error.strerror}); check its mode") from error
+        raise InputError(f"{file} cannot be read ({error.strerror}); check its permissions") from error

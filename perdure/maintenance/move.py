@@ -45,6 +45,8 @@ TABLES = (
     Table("memory_links", "id", ("id", "source_fact_id", "target_fact_id", "link_type", "strength", "created_at")),
     Table("embeddings", "id", ("id", "identity", "dims", "state")),
     Table("vectors", "rowid", ("fact_id", "embedding_id", "vector")),
+    Table("triggers", "rowid", ("id", "fact_id", "text", "origin", "created_at", "removed_at")),
+    Table("trigger_vectors", "rowid", ("trigger_id", "embedding_id", "vector")),
     Table("journal", "seq", ("seq", "at", "action", "fact_id", "other_id", "channel", "host", "session", "batch",
           "detail", "seal")),
     Table("inbox_done", "entry_id", ("entry_id", "at")),
@@ -62,7 +64,8 @@ TABLES = (
 COUNTED = ("facts", "journal", "forgotten")
 """Tables whose last number is kept even if its row is gone: a number is given once."""
 UNTOLD: Mapping[str, Sequence[str]] = {
-    "facts": sorted(UNSEALED), "memory_links": (), "vectors": (), "journal": (), "seals": ()
+    "facts": sorted(UNSEALED), "memory_links": (), "vectors": (), "triggers": (), "trigger_vectors": (),
+    "journal": (), "seals": (),
 }  # fmt: skip
 """Of the tables under seals what may change with neither a row of the journal nor another number of rows."""
 
@@ -81,8 +84,8 @@ def see_captured(source: Store) -> None:
         left |= {entry_id for entry_id in held if not source.is_finished(entry_id)}
     if left:
         raise StoreBusyError(
-            f"the inbox holds {counted(len(left), 'turn')} not captured yet; stop what uses the store, then:"
-            " perdure jobs run files. What another machine left is taken in when it is a minute old"
+            f"the inbox still holds {counted(len(left), 'turn')} to capture; stop the programs that use the store,"
+            " then run: perdure jobs run files. Turns of another machine are captured once they are a minute old"
         )
 
 
@@ -106,7 +109,7 @@ def begin(source: Store, target: Store) -> str:
         if target.database.shared:
             # Until it counts nobody else opens it: what is written to it would be lost if the copy begins anew. And
             # files of conversations, brought up to date with what it has, would be gone before they are taken over.
-            where = f"{source.folder}, or are on their way from there: run that `perdure move` again"
+            where = f"{source.folder}, or are still being moved from there: run that `perdure move` again"
             put_meta(connection, MOVED, where)
     return state
 
@@ -138,7 +141,7 @@ def compare(counts: dict[str, int], target: Store) -> None:
     """See that a copy has every row, each as it was sealed."""
     if (wrong := _wrong(counts, target)) is not None:
         target.note(SOURCE, store_id(target.key))
-        raise StoreCorruptError(f"{wrong}; run it again, which begins anew, or look into the store: perdure verify")
+        raise StoreCorruptError(f"{wrong}; run it again to start over, or check the store: perdure verify")
 
 
 def leave(source: Store, copied: str, where: str) -> None:
@@ -149,7 +152,7 @@ def leave(source: Store, copied: str, where: str) -> None:
     with source.database.ending() as connection:
         see_captured(source)
         if _state(source, connection) != copied:
-            raise StoreBusyError("somebody wrote to the store meanwhile; stop what uses it, and run it again")
+            raise StoreBusyError("the store was written to meanwhile; stop the programs that use it, and run it again")
         put_meta(connection, MOVED, where)
 
 
@@ -164,7 +167,7 @@ def finish(target: Store) -> None:
 
 
 def _see_empty(target: Store) -> None:
-    nouns = {"facts": "memories"} | ({"said": "lines of conversations"} if target.database.shared else {})
+    nouns = {"facts": "memories"} | ({"said": "conversation lines"} if target.database.shared else {})
     with target.database.read() as connection:
         for table, noun in nouns.items():
             held: int = run(connection, f"SELECT count(*) FROM {table}")[0][0]
@@ -178,7 +181,7 @@ def _wrong(counts: dict[str, int], target: Store) -> str | None:
             if (there := _count(connection, table)) != counts[table.name]:
                 return f"the copy has {there} rows of {table.name}, not {counts[table.name]}"
         for damage in damages(connection):
-            return f"a {damage.kind} of the copy does not fit its seal: {damage.id} {damage.how}"
+            return f"a {damage.kind} of the copy does not match its seal: {damage.id} {damage.how}"
     return None
 
 

@@ -13,17 +13,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.errors import AmbiguousIdError, InputError, NotFoundError
+from perdure.errors import InputError, NotFoundError, StoreUnavailableError
 from perdure.maintenance import remote_purges as elsewhere
-from perdure.maintenance.certificate import BEYOND, BEYOND_SHARED, MIN_TEXT, Needles, Searched, pieces, search
+from perdure.maintenance.certificate import BEYOND, MIN_TEXT, Needles, Searched, beyond, pieces, search
 from perdure.maintenance.exports import take_out
 from perdure.parts import part
-from perdure.store import llm, receipts
+from perdure.store import llm, receipts, triggers
 from perdure.store.folder import STAGES, alone
 from perdure.store.inbox_lines import drop as drop_damaged
 from perdure.store.inbox_lines import unadopted
 from perdure.store.seals import bury, seal
-from perdure.store.search import MIN_PREFIX
+from perdure.store.short_ids import condition, spans, the_only
 from perdure.store.sql import Backend, Connection, marks, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
@@ -51,32 +51,26 @@ class Doomed:
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """How far a purge is."""
+    """The progress of a purge."""
 
     id: str
     asked_at: float  # epoch seconds
     state: str  # "pending" or "certified"
     facts: tuple[str, ...]  # ids of what was removed
-    waiting: str | None = None  # what a pending one waits for
-    files: int = 0  # how many files and bytes were searched for the certificate
+    waiting: str | None = None  # what a pending purge waits for
+    files: int = 0  # number of files, and bytes, searched for the certificate
     size: int = 0
-    # files of the data folder that still hold something and that are not cleaned, with what they are
+    # files of the data folder that still contain the text and are not cleaned, with their kind
     kept: tuple[tuple[str, str], ...] = ()
     damaged: int = 0  # how many turns went as well that were damaged and kept aside: no search finds a text in them
-    beyond: tuple[str, ...] = BEYOND  # what no search here can see
+    beyond: tuple[str, ...] = BEYOND  # what this search cannot reach
 
 
 def resolve(connection: Connection, prefix: str) -> str:
     """Return the only id that begins so, of any scope, forgotten and superseded facts included."""
-    prefix = prefix.strip().lower()
-    if len(prefix) < MIN_PREFIX:
-        raise InputError(f"id {prefix!r} must be at least {MIN_PREFIX} digits of a fact's id")
-    rows = run(connection, "SELECT id FROM facts WHERE substr(id, 1, ?) = ? LIMIT 2", (len(prefix), prefix))
-    if not rows:
-        raise NotFoundError(f"no fact has the id {prefix}; it may have been purged already")
-    if len(rows) > 1:
-        raise AmbiguousIdError(f"several facts have an id that begins with {prefix}; give more digits")
-    return str(rows[0][0])
+    near, values = condition(spans(prefix))
+    [found] = the_only(run(connection, f"SELECT id FROM facts WHERE {near} LIMIT 2", values), prefix)
+    return str(found)
 
 
 def holding(connection: Connection, text: str) -> list[str]:
@@ -94,7 +88,7 @@ def plan(connection: Connection, fact_ids: Iterable[str]) -> list[Doomed]:
     for fact_id in fact_ids:
         rows = run(connection, "SELECT text, normalized_hash FROM facts WHERE id = ?", (fact_id,))
         if not rows:
-            raise NotFoundError(f"fact {fact_id} is not there; it may have been purged already")
+            raise NotFoundError(f"there is no memory {fact_id}; it may have been purged already")
         text, digest = rows[0]
         doomed[fact_id] = Doomed(fact_id, "asked for")
         for (same,) in run(connection, "SELECT id FROM facts WHERE normalized_hash = ?", (digest,)):
@@ -114,7 +108,7 @@ def bodies(database: Backend) -> tuple[Place, ...]:
 def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
     """Remove facts for good, over all scopes: they are in no table any more. `certify` until the purge is certified."""
     if not fact_ids:
-        raise InputError("no fact is named; give at least one id")
+        raise InputError("no memory is named; give at least one id")
     name = str(uuid.uuid4())
     with store.write(author) as tx:
         ids = [doomed.id for doomed in plan(tx.connection, fact_ids)]
@@ -123,9 +117,11 @@ def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
             [(text,)] = run(tx.connection, "SELECT text FROM facts WHERE id = ?", (fact_id,))
             bury(tx.connection, store.key, text)
             tx.remove(fact_id, "purge", {"purge": name})
+            for aimed in triggers.drop_holding(tx.connection, text) if len(text) >= MIN_TEXT else ():
+                tx.journal("triggers", aimed, detail={"added": [], "removed": []})
         needles = without_survivors(tx.connection, needles)
         _scrub(tx.connection, bodies(store.database), needles.texts, ids)
-        detail = json.dumps({"facts": ids, "waiting": "not yet begun"})
+        detail = json.dumps({"facts": ids, "waiting": "not started yet"})
         row = (name, tx.now, PENDING, detail, needles.masked(store.key, name))
         run(tx.connection, "INSERT INTO purges VALUES (?, ?, ?, ?, ?)", row)
         seal(tx.connection)
@@ -137,7 +133,8 @@ def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
 def purges(store: Store) -> list[Purge]:
     """Return all purges of a store, oldest first."""
     rows = store.database.query(run, "SELECT id, asked_at, state, detail FROM purges ORDER BY asked_at, id")
-    return [_purge(*row, beyond=BEYOND_SHARED if store.database.shared else BEYOND) for row in rows]
+    out_of_sight = beyond(shared=store.database.shared, elsewhere=store.objects is not None)
+    return [_purge(*row, beyond=out_of_sight) for row in rows]
 
 
 def certify(store: Store, clean: Callable[[Sequence[str]], None] = lambda texts: None) -> list[Purge]:
@@ -180,15 +177,19 @@ def _clean(
         return f"{counted(store.inbox.waiting, 'turn')} still to be captured"
     held = search(store.folder, needles, ["inbox"]).ours or unadopted(store.folder / "inbox")
     if held:
-        return f"{', '.join(held)} holds turns of a process that has ended; the next start of a host takes them in"
+        return f"{', '.join(held)} holds turns of a process that has exited; the next start of a host captures them"
     texts = [text for some in needles for text in some.texts]
     if store.database.shared:
         # Other machines went on: since the facts were removed a turn may have come in, or been parked.
         store.database.apply(_scrub, bodies(store.database), texts)
     clean(texts)
     take_out(store, fact_ids, patterns=[pattern for some in needles for pattern in some.patterns()])
-    # LanceDB compresses texts and keeps old versions, so no search of its files says anything: it is built anew.
-    part("lance.drift").drop_index(store)
+    # LanceDB compresses texts, keeps old versions, and leaves a deleted row in its file even when it merges files: no
+    # search of its files says anything, and the table is built anew.
+    try:
+        part("lance.drift").drop_index(store)
+    except StoreUnavailableError:
+        return "the object storage with the LanceDB table cannot be reached; see lance_url"
     return store.database.shed()
 
 
@@ -211,7 +212,10 @@ def _report(store: Store, names: Iterable[str], waiting: str | None, searched: S
 def needles_of(connection: Connection, ids: Sequence[str]) -> Needles:
     """Return what must not be found any more once these facts have gone or changed."""
     rows = run(connection, f"SELECT text, why, summary, value FROM facts WHERE id IN ({marks(ids)})", ids)
+    rows += run(connection, f"SELECT text FROM triggers WHERE fact_id IN ({marks(ids)})", ids)
     vectors = run(connection, f"SELECT vector FROM vectors WHERE fact_id IN ({marks(ids)})", ids)
+    of_triggers = "SELECT v.vector FROM trigger_vectors v JOIN triggers t ON t.id = v.trigger_id"
+    vectors += run(connection, f"{of_triggers} WHERE t.fact_id IN ({marks(ids)})", ids)
     texts = dict.fromkeys(text for row in rows for text in row if text and len(text) >= MIN_TEXT)
     return Needles(tuple(texts), tuple(dict.fromkeys(row[0] for row in vectors)))
 
@@ -219,8 +223,10 @@ def needles_of(connection: Connection, ids: Sequence[str]) -> Needles:
 def without_survivors(connection: Connection, needles: Needles) -> Needles:
     """Leave out what facts that stay rightly hold: a common reason, a passage that two long texts share."""
     texts = dict.fromkeys(piece for text in needles.texts for piece in pieces(text))
-    kept = tuple(text for text in texts if not holding(connection, text))
-    vectors = tuple(v for v in needles.vectors if not run(connection, "SELECT 1 FROM vectors WHERE vector = ?", (v,)))
+    told = "SELECT 1 FROM triggers WHERE instr(text, ?) > 0"
+    kept = tuple(text for text in texts if not holding(connection, text) and not run(connection, told, (text,)))
+    same = "SELECT 1 FROM vectors WHERE vector = ? UNION ALL SELECT 1 FROM trigger_vectors WHERE vector = ?"
+    vectors = tuple(v for v in needles.vectors if not run(connection, same, (v, v)))
     return Needles(kept, vectors)
 
 

@@ -34,6 +34,7 @@ from perdure.store.snapshot import snapshot
 from perdure.store.sql import Connection, Row, marks, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
+from perdure.store.triggers import Trigger
 
 ORIGIN = "recovered_from"
 """Under this name the metadata of a recovered memory says where it came from."""
@@ -111,7 +112,7 @@ def _copied(path: Path, key: bytes | None, name: str, scratch: Path) -> Load:
 
 
 def _database(path: Path, key: bytes | None, name: str) -> Load:
-    """Return what of a facts.db can be read; what does not fit its seal, and rows without one, wait for review."""
+    """Return what of a facts.db can be read; what does not match its seal, and rows without one, wait for review."""
 
     def facts() -> Iterator[Incoming]:
         with opened(path, looks=True) as connection:
@@ -125,9 +126,16 @@ def _database(path: Path, key: bytes | None, name: str) -> Load:
                 if key is not None and _intact(connection, key, f"{row[1]}/l/{row[0]}"):
                     yield Link(*row)
 
+    def triggers() -> Iterator[Trigger]:
+        with opened(path, looks=True) as connection:
+            sql = "SELECT id, fact_id, text, origin, created_at FROM triggers WHERE removed_at IS NULL ORDER BY rowid"
+            for row in _legible(connection, sql) or ():
+                if key is not None and _intact(connection, key, f"{row[1]}/t/{row[0]}"):
+                    yield Trigger(*row)
+
     with opened(path, looks=True) as connection:
         total = sum(1 for _ in _readable(connection))
-    return Load("perdure", total, facts, links, sealed=True)
+    return Load("perdure", total, facts, links, sealed=True, triggers=triggers)
 
 
 def _readable(connection: Connection) -> Iterator[Fact]:
@@ -223,7 +231,7 @@ def recover(folder: Path, *, apply: bool = False, accept: bool = False, clock: C
     """
     clock = clock or SystemClock()
     if judge(folder).truth is Truth.NEW:
-        raise InputError(f"{folder} holds no store, and never held one; name its folder with --home")
+        raise InputError(f"{folder} holds no store, and never did; name the right folder with --home")
     with alone(folder) as free, _stage(folder) as stage:
         if not free:
             raise StoreBusyError(f"{folder} is in use; {CLOSE}")

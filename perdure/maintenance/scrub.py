@@ -16,8 +16,9 @@ from typing import Any
 from perdure.maintenance.certificate import Needles
 from perdure.maintenance.purge import PENDING, Place, bodies, needles_of, without_survivors
 from perdure.secrets.redact import VERSION
+from perdure.store import triggers
 from perdure.store.fact import SELECT, Fact, Summaries, from_row, was_cut
-from perdure.store.safe import safe_fact, safe_values
+from perdure.store.safe import safe, safe_fact, safe_values
 from perdure.store.sql import Connection, put_meta, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
@@ -57,6 +58,11 @@ def find(store: Store, pause: Callable[[], object] = lambda: None) -> Found:
     for rows in store.database.pages(sql, (), BATCH):
         facts += [fact.id for fact in map(from_row, (row[1:] for row in rows)) if _scrubbed(fact) != fact]
         pause()
+    sql = "SELECT rowid, fact_id, text FROM triggers WHERE rowid > ? ORDER BY rowid LIMIT ?"
+    for rows in store.database.pages(sql, (), BATCH):
+        facts += [fact_id for _, fact_id, text in rows if safe(text) != text]
+        pause()
+    facts = list(dict.fromkeys(facts))
     places = bodies(store.database)
     ids = [tuple(row_id for row_id, body in _bodies(store, *place) if _clean(body) != body) for place in places]
     return Found(tuple(facts), *ids)
@@ -77,9 +83,10 @@ def scrub(store: Store, found: Found, author: Author) -> str | None:
             clean = _scrubbed(fact)
             said += _changed(fact.metadata, clean.metadata)
             tx.rewrite(clean, {"scrub": name})
+            triggers.rewrite(tx.connection, fact_id)
         said += _rewrite_bodies(tx.connection, found, bodies(store.database))
         needles = without_survivors(tx.connection, Needles((*needles.texts, *said), needles.vectors))
-        detail = json.dumps({"facts": there, "waiting": "not yet begun", "scrub": True})
+        detail = json.dumps({"facts": there, "waiting": "not started yet", "scrub": True})
         row = (name, tx.now, PENDING, detail, needles.masked(store.key, name))
         run(tx.connection, "INSERT INTO purges VALUES (?, ?, ?, ?, ?)", row)
     return name

@@ -34,7 +34,7 @@ COPIES = ("facts.db*", "lancedb", "lancedb-purged", "lancedb.sha256*", "backups"
 """What a folder has of a store that was moved to a shared one."""
 BEYOND = (
     SERVER,
-    "folders of other machines, until a program opens them or is running there",
+    "folders of other machines, until a program opens them there",
     "a store that another machine moved to this one, its backups and exports; run perdure purge --tenant there",
     *OUTSIDE,
 )
@@ -65,7 +65,7 @@ def remove(folder: Path) -> Contents:
     try:
         with alone(folder) as free:
             if not free:
-                raise StoreBusyError(f"{folder} is in use; end the programs that have it open, and do it again")
+                raise StoreBusyError(f"{folder} is in use; close the programs that have it open, and retry")
             # First what tells that there was a store, then the truth: what is left after a kill is none any more.
             first = {FILE: 0, "facts.db": 1}
             for path in sorted(found.made, key=lambda path: (first.get(path.name, 2), path.name)):
@@ -76,7 +76,7 @@ def remove(folder: Path) -> Contents:
         if not found.others:
             folder.rmdir()
     except OSError as error:
-        raise StoreUnavailableError(f"{folder} could not be removed ({error.strerror}); look into it") from error
+        raise StoreUnavailableError(f"{folder} could not be removed ({error.strerror}); check it") from error
     return found
 
 
@@ -143,7 +143,7 @@ class TenantPurge:
 def tenant_of(store: Store) -> str:
     """Return whose memories a store on a server holds."""
     if store.server is None:
-        raise InputError("the store is in a folder, and has no tenant; `perdure uninstall` removes it as a whole")
+        raise InputError("the store is in a folder and has no tenant; `perdure uninstall` removes it entirely")
     return store.server.tenant
 
 

@@ -14,7 +14,7 @@ from perdure.hooks.types import Channel
 from perdure.maintenance import checks
 from perdure.parts import part
 from perdure.regex import lazy
-from perdure.store import outbox
+from perdure.store import outbox, triggers
 from perdure.store.finding import Finding
 from perdure.store.folder import FILE_MODE, FOLDER_MODE
 from perdure.store.rollback_guard import Place, Remembered
@@ -61,7 +61,7 @@ def verify(store: Store, done: Callable[[str], None] = lambda name: None) -> lis
             # A damaged file may bring anything: a row that is not there, a text where a number was.
             # The full-text index can be built anew from the facts, whatever is wrong with it.
             repair = "words" if name == "words" else ""
-            what = f"check of {name} broke off ({type(error).__name__})"
+            what = f"check of {name} failed ({type(error).__name__})"
             found.append(Finding(what, "facts.db", checks.MEND, repair))
         done(name)
     return list(dict.fromkeys(found))
@@ -90,7 +90,8 @@ def _orphans(store: Store, _: list[str]) -> None:
     # Looked up again: a fact that has just been brought back has its vector and links again.
     with store.database.write() as connection:
         for table, row, *_ in run(connection, "PRAGMA foreign_key_check"):
-            column = {"vectors": "fact_id", "memory_links": "source_fact_id"}.get(table)
+            columns = {"vectors": "fact_id", "memory_links": "source_fact_id", "triggers": "fact_id"}
+            column = (columns | {"trigger_vectors": "trigger_id"}).get(table)
             if column is not None:
                 sql = f"DELETE FROM {table} WHERE rowid = ? RETURNING {column}"
                 for (fact_id,) in run(connection, sql, (row,)):
@@ -101,7 +102,9 @@ def _orphans(store: Store, _: list[str]) -> None:
 def _lost(store: Store, places: list[str]) -> None:
     try:
         found = part("lance.drift").rescued(store, places)
-    except StoreUnavailableError:
+    except StoreUnavailableError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            raise  # the table may have them
         found = []  # LanceDB is damaged as well
     with store.write(AUTHOR) as tx:
         for fact_id in places:
@@ -118,6 +121,7 @@ def _vectors(store: Store, places: list[str]) -> None:
         for place in places:
             fact_id = place.partition(" ")[0]
             run(tx.connection, "DELETE FROM vectors WHERE fact_id = ?", (fact_id,))
+            triggers.drop_vectors(tx.connection, fact_id)
             tx.queue(fact_id)
             seal_fact(tx.connection, fact_id)
 
@@ -193,15 +197,15 @@ def unanchored(store: Store, text: str) -> Iterator[Finding]:
     """Yield every anchor in a text, one a line, that the store does not come through; InputError if there is none."""
     found = _LINE.findall(text)
     if not found:
-        raise InputError("there is no anchor in it; `perdure anchor` prints one")
+        raise InputError("it holds no anchor; `perdure anchor` prints one")
     with store.database.read() as connection:
         own = Place.of(connection).store
         for name, seq, sealed, at in found:
             where = f"anchor of {at}, change {seq}"
             if name != own:
-                yield Finding("anchor is of another store", where, "look whether this is the folder that you mean")
+                yield Finding("anchor is from another store", where, "check that this is the right folder")
             elif not Place(name, int(seq), sealed.strip("-")).is_in(connection):
                 shared = store.database.shared
                 todo = "restore a later backup of the server" if shared else checks.RECOVER
-                hint = f"{todo}; if you went back on purpose, keep a new anchor"
+                hint = f"{todo}; if you rolled back on purpose, keep a new anchor"
                 yield Finding(f"{'the database' if shared else 'facts.db'} is older than an anchor", where, hint)

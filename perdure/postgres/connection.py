@@ -17,6 +17,7 @@ from perdure.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
+from perdure.extras import how_to_install
 from perdure.postgres.dialect import placed
 from perdure.store.sql import Dialect, Row, patience
 
@@ -28,7 +29,7 @@ try:
     from psycopg_pool import PoolTimeout
 except ImportError as error:
     raise ExtensionError(
-        f"PostgreSQL's client is not installed ({error}); run: pip install 'perdure[postgres]'"
+        f"the PostgreSQL client is not installed ({error}); run: {how_to_install('postgres')}"
     ) from error
 
 NUL = "\U0010fffe"
@@ -120,7 +121,9 @@ def options(url: str) -> dict[str, Any]:
     except psycopg.Error:
         told = {}
     if not url.startswith(("postgresql://", "postgres://")) or not told:
-        raise SettingsError("store_url is no address of a PostgreSQL database; write postgresql://USER@HOST/DATABASE")
+        raise SettingsError(
+            "store_url is not the address of a PostgreSQL database; write postgresql://USER@HOST/DATABASE"
+        )
     made: dict[str, Any] = {
         "application_name": "perdure", "prepare_threshold": None, "cursor_factory": psycopg.ClientCursor,
         # A machine that is cut off is noticed within half a minute.
@@ -138,24 +141,20 @@ def in_our_terms() -> Iterator[None]:
     try:
         yield
     except (errors.QueryCanceled, errors.LockNotAvailable) as error:
-        raise StoreBusyError("the database took too long and was broken off; retry") from error
+        raise StoreBusyError("the database took too long and the statement was cancelled; retry") from error
     except (errors.DeadlockDetected, errors.SerializationFailure, errors.IdleInTransactionSessionTimeout) as error:
-        raise StoreBusyError(
-            "the database kept nothing of this change, as another one was in its way; retry"
-        ) from error
+        raise StoreBusyError("the database rolled this change back because of a conflicting one; retry") from error
     except (errors.DiskFull, errors.OutOfMemory) as error:
         raise StoreFullError(
-            "the database has no room left and kept nothing of this change; free some on its server, and retry"
+            "the database is out of space and stored none of this change; free some on its server and retry"
         ) from error
     except errors.ReadOnlySqlTransaction as error:
         raise StoreUnavailableError(
-            "the server can only be read; name the one that takes writes in store_url, or all with commas"
+            "the server is read-only; name the one that accepts writes in store_url, or all, comma-separated"
         ) from error
     except (PoolTimeout, psycopg.OperationalError) as error:
         raise StoreUnavailableError(
             f"the database cannot be reached ({type(error).__name__}); check the server, and PERDURE_STORE_URL"
         ) from error
     except psycopg.Error as error:
-        raise StoreError(
-            f"the database refused a statement ({type(error).__name__}); look into it with perdure doctor"
-        ) from error
+        raise StoreError(f"the database rejected a statement ({type(error).__name__}); run perdure doctor") from error

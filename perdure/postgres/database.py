@@ -41,7 +41,7 @@ TENANT = "perdure.tenant"
 """The setting of a transaction that names the tenant. Unset, there is no row."""
 WRITERS, ENDS = 0x70726472, 0x70726474
 """The lock of those who write for one tenant, and the one of who moves or purges it, beside which nobody adds."""
-_FIRST = ("memory_links", "proposals", "vectors", "said")
+_FIRST = ("memory_links", "proposals", "trigger_vectors", "triggers", "vectors", "said")
 """Tables whose rows point at others."""
 # Said beside the wall of row-level security: where that does not hold, others' rows must stay all the same.
 _OWN = "tenant = current_setting('perdure.tenant')"
@@ -66,9 +66,7 @@ class PostgresDatabase(Backend):
         purged.
         """
         if not tenant or "\0" in tenant:
-            raise InputError(
-                f"store_tenant {tenant!r} is no name; give it at least one character, and none that is NUL"
-            )
+            raise InputError(f"store_tenant {tenant!r} is not a valid name; give at least one character, and no NUL")
         self.path = Path("postgresql")
         self.refusal: str | None = None
         self._key, self._away, self._moved = key_of(folder), 0.0, moved
@@ -171,8 +169,8 @@ class PostgresDatabase(Backend):
         filled = self.make_comparable(pause) if self.compares else 0
         self._outside("ANALYZE facts, facts_fts, facts_terms, facts_words, vectors, journal")
         if not self.compares:
-            return "statistics are new"
-        return f"statistics are new, {filled} vectors made comparable, {self._graphs()} scopes have a graph"
+            return "statistics updated"
+        return f"statistics updated, {filled} vectors made comparable, {self._graphs()} scopes have a graph"
 
     def _graphs(self) -> int:
         """Make and remove graphs, so that each large scope has one; return how many there are."""
@@ -205,8 +203,8 @@ class PostgresDatabase(Backend):
         began = time.monotonic()
         [(version,)] = self.query(run, "SELECT current_setting('server_version')")
         took = 1000 * (time.monotonic() - began)
-        vectors = "with pgvector" if self.compares else "without pgvector: each process holds its vectors"
-        return f"PostgreSQL {version.split()[0]} {vectors}, {took:.1f} ms to ask"
+        vectors = "with pgvector" if self.compares else "without pgvector: each process holds its own vectors"
+        return f"PostgreSQL {version.split()[0]} {vectors}, {took:.1f} ms per query"
 
     def erase(self, now: float) -> tuple[dict[str, int], int]:
         """Remove the tenant; return how many rows of each table went, and how many are left.
@@ -255,7 +253,9 @@ class PostgresDatabase(Backend):
 
     def _see_open(self) -> None:
         if self._process != os.getpid():
-            raise StoreClosedError("the database was opened before this process was forked; open it anew here")
+            raise StoreClosedError(
+                "the database was opened before this process was forked; open it again in this process"
+            )
         if self._closed:
             raise StoreClosedError("the database is closed")
 
@@ -301,7 +301,7 @@ class PostgresDatabase(Backend):
         """Lend a connection on which the first statement worked: after a restart of the server old ones do not."""
         until = time.monotonic() + seconds
         if not self._room.acquire(timeout=seconds):
-            raise StoreBusyError("all connections of this process are at work; retry")
+            raise StoreBusyError("all connections in this process are in use; retry")
         try:
             raw = self._begun(until, first, values)
             try:

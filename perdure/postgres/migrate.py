@@ -12,7 +12,9 @@ from perdure.errors import StoreBusyError, StoreTooNewError, StoreUnavailableErr
 from perdure.postgres.connection import Impatient, in_our_terms, options
 from perdure.store.sql import Row, hurried
 
-STEPS: Sequence[Path] = (Path(__file__).with_name("schema.sql"), Path(__file__).with_name("forgotten.sql"))
+STEPS: Sequence[Path] = tuple(
+    Path(__file__).with_name(f"{name}.sql") for name in ("schema", "forgotten", "begun", "triggers")
+)
 """What brings the schema from each version to the next; the first one makes it."""
 MIGRATION = 0x70726473
 """The lock of who brings the schema up to date."""
@@ -56,13 +58,13 @@ def _version(raw: psycopg.Connection[Row]) -> int:
         return 0
     if raw.execute("SELECT to_regclass('perdure_steps')").fetchall() != [(None,)]:
         raise StoreUnavailableError(
-            "the database was made before perdure's first release; export its memories with the perdure that made it,"
+            "the database was created before perdure's first release; export its memories with the version that made it"
             " and import them into a new one"
         )
     [(version,)] = raw.execute("SELECT version FROM perdure_schema").fetchall()
     if version > len(STEPS):
         raise StoreTooNewError(
-            f"the database has schema {version}, this perdure knows up to {len(STEPS)}; upgrade perdure"
+            f"the database has schema {version}, this perdure supports up to {len(STEPS)}; upgrade perdure"
         )
     return int(version)
 
@@ -79,8 +81,8 @@ def _patiently(raw: psycopg.Connection[Row], change: Callable[[psycopg.Connectio
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             if last:
                 raise StoreBusyError(
-                    "the schema of the database must be brought up to date, and something else keeps its tables, such"
-                    " as pg_dump or another start of perdure; retry when that is done"
+                    "the schema of the database must be migrated, but another program holds its tables, such as"
+                    " pg_dump or another start of perdure; retry when it has finished"
                 ) from error
             time.sleep(LOCKED / 4)
 

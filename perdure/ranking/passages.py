@@ -46,7 +46,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Scored:
     """A candidate passage."""
 
     document: int  # identifies its file or conversation
@@ -87,7 +87,7 @@ def blend(scores: Mapping[str, float], weights: Weights) -> float:
     return max(total / whole, weights.alone * best) if whole else 0.0
 
 
-def score(passages: Mapping[int, Passage], weights: Weights) -> dict[int, float]:
+def score(passages: Mapping[int, Scored], weights: Weights) -> dict[int, float]:
     """Score passages by themselves, their neighbours (0 if not among them) and their document; 0 or more, by id."""
     base = {key: blend(passage.scores, weights) for key, passage in passages.items()}
     around = {(passage.document, passage.place): base[key] for key, passage in passages.items()}

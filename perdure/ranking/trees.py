@@ -47,7 +47,7 @@ class Trees:
         import numpy as np
 
         if plain["features"] != list(names):
-            raise ModelError("the trees were fitted on other features; fit them anew: see training/README.md")
+            raise ModelError("the trees were fitted on different features; fit them again: see training/README.md")
         feature = np.array(plain["feature"], dtype=np.int32)
         leaf, own = feature < 0, np.arange(len(feature))
         sides = [np.where(leaf, own, plain[side]) for side in ("right", "left")]

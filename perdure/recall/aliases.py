@@ -21,7 +21,7 @@ from perdure.text.normalise import acronyms, fold, match_terms
 MOST_ADDED = 4
 """Names that a prompt gains at the most: it is to be asked for what it says, not for its glossary."""
 
-NAMES_ALONE = "it tells the names alone"
+NAMES_ALONE = "it only states the names"
 _ASKING_FOR_NAMES = terms("call called name named nickname alias abbreviation acronym stand mean refer known short")
 _ARTICLES = ("a", "an")
 _JOINED_BEFORE = lazy(r"\w[-.@]$")
@@ -37,11 +37,10 @@ def spelled_out(text: str, names: Names) -> tuple[str, Added]:
     """
     if not names.others:
         return text, ()
-    words = [fold(match[0]) for match in WORD.finditer(text)]
-    whole = _line(words)
+    whole = _line([fold(word) for word in WORD.findall(text)])
     added: dict[Words, tuple[Words, OtherName]] = {}
     places: list[tuple[int, str]] = []
-    for name, end in _names_in(text, words, names):
+    for name, (_, end) in names_in(text, names):
         fresh = [other for other in names.others[name] if other.words not in added and _line(other.words) not in whole][
             : MOST_ADDED - len(added)
         ]
@@ -98,9 +97,13 @@ class Speller:
         return spelled(query, self._known.of(audience, now, deadline))
 
 
-def _names_in(text: str, words: list[str], names: Names) -> Iterator[tuple[Words, int]]:
-    """Yield the names in a text, each with where the text goes on, in their order, of overlapping ones the longest."""
-    spans = [match.span() for match in WORD.finditer(text)]
+def names_in(text: str, names: Names) -> Iterator[tuple[Words, tuple[int, int]]]:
+    """Yield the names in a text in their order, of overlapping ones the longest: each with where it begins and ends.
+
+    A genitive belongs to its name. One of function words alone, as "IT", counts where it is in capitals.
+    """
+    found = [(fold(match[0]), match.span()) for match in WORD.finditer(text)]
+    words, spans = [word for word, _ in found], [span for _, span in found]
     capitals = acronyms(text)
     at = 0
     while at < len(words):
@@ -114,7 +117,7 @@ def _names_in(text: str, words: list[str], names: Names) -> Iterator[tuple[Words
             told = bool(match_terms(" ".join(name))) or (written.isupper() and capitals.issuperset(name))
             if told and not common and _is_whole(text, start, end):
                 genitive = _GENITIVE.match(text, end)
-                yield name, genitive.end() if genitive else end
+                yield name, (start, genitive.end() if genitive else end)
                 at += size - 1
                 break
         at += 1

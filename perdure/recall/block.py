@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from perdure.recall import options
-from perdure.recall.turn import Candidate, CountTokens
+from perdure.recall.turn import Beside, Candidate, CountTokens
+from perdure.recall.unasked import instructs
 from perdure.regex import lazy
 from perdure.store.fact import Fact, Summaries, folded_slot, is_single_valued
 from perdure.store.links import links_of
-from perdure.store.search import View, by_ids
+from perdure.store.search import View, by_ids, named_shortly
 from perdure.store.sql import Connection
 from perdure.store.trust import AGENTS_NOTE, strength
 from perdure.text.clean import clip
@@ -23,6 +25,7 @@ from perdure.text.lexicon import table
 from perdure.text.timestamps import day_of
 
 HEADER: str = table("recall", "prompts")["header"]
+IDS: str = table("recall", "prompts")["ids"]
 OPENING: str = table("recall", "prompts")["opening"]
 SHORT_TOKENS = 12
 """Up to so many tokens a memory stands in an index in full: its first words would cost as much."""
@@ -82,7 +85,7 @@ def dress(
     if isinstance(memory, Fact):
         each.text, pinned = summaries.shown(memory), memory.pinned
         each.category = f"{memory.category}, agent's note" if memory.channel in AGENTS_NOTE else memory.category
-        each.note = "" if form == options.MINIMAL else age(memory.effective_date, now, zone)
+        each.note = "" if form == options.MINIMAL else age(_told_at(memory), now, zone)
     else:
         each.text, each.category = memory.text, memory.about  # its day stands in front of it
     if form == options.PROGRESSIVE and not pinned:
@@ -102,6 +105,12 @@ def line(each: Candidate, form: str, number: int = 1) -> str:
 
     `number`: its place in the block, from 1 on.
     """
+    written = _written(each, form, number)
+    # Behind all else, so that every format begins as its readers know it; and last, so that no text can name another.
+    return f"{written} #{each.name}" if each.name else written
+
+
+def _written(each: Candidate, form: str, number: int) -> str:
     text, mark, category = map(escape, (each.text, each.mark, each.category))
     # What is earlier is told by its day: its age would say the same again.
     noted = "; ".join(filter(None, ["" if mark.startswith("earlier") else each.note, mark]))
@@ -118,9 +127,9 @@ def line(each: Candidate, form: str, number: int = 1) -> str:
             return f"[{each.leg}/{category}] {noted}"
 
 
-def render(lines: Sequence[str], key: bytes, session: str | None, form: str = "full") -> str:
-    """Return the fenced block of these lines."""
-    header = f"{HEADER} {OPENING}" if form == options.PROGRESSIVE else HEADER
+def render(lines: Sequence[str], key: bytes, session: str | None, form: str = "full", *, ids: bool = False) -> str:
+    """Return the fenced block of these lines; `ids`: whether memories have theirs behind them."""
+    header = " ".join([HEADER, *[OPENING] * (form == options.PROGRESSIVE), *[IDS] * ids])
     return fence("\n".join([header, *lines]), key, session)
 
 
@@ -152,7 +161,7 @@ def overtaken(connection: Connection, facts: Iterable[Fact], view: View) -> list
     for each in links:
         if each.target in there and each.source in seen:
             older, newer = there[each.target], seen[each.source]
-            if older.effective_date <= newer.effective_date and strength(older.channel) <= strength(newer.channel):
+            if _told_at(older) <= _told_at(newer) and strength(older.channel) <= strength(newer.channel):
                 found.append(Overtaken(older.id, newer, each.type == "CORRECTS"))
     return found + _by_slot(there.values())
 
@@ -164,13 +173,18 @@ def _by_slot(facts: Iterable[Fact]) -> list[Overtaken]:
             slots[folded_slot(fact.entity), folded_slot(fact.key)].append(fact)
     found = []
     for group in slots.values():
-        newest = max(group, key=lambda fact: (strength(fact.channel), fact.effective_date, fact.change_seq))
+        newest = max(group, key=lambda fact: (strength(fact.channel), _told_at(fact), fact.change_seq))
         found += [
             Overtaken(fact.id, newest, part=False)
             for fact in group
-            if fact.effective_date <= newest.effective_date and folded_slot(fact.value) != folded_slot(newest.value)
+            if _told_at(fact) <= _told_at(newest) and folded_slot(fact.value) != folded_slot(newest.value)
         ]
     return found
+
+
+def _told_at(fact: Fact) -> float:
+    """Return when a fact came to say what it says: what was changed by hand keeps its dates, and is news."""
+    return fact.since if fact.since > fact.created_at else fact.effective_date
 
 
 def in_order(ids: Sequence[str], found: Iterable[Overtaken]) -> list[str]:
@@ -184,7 +198,7 @@ def in_order(ids: Sequence[str], found: Iterable[Overtaken]) -> list[str]:
     order: dict[str, None] = {}
 
     def put(fact_id: str, above: frozenset[str]) -> None:
-        for each in sorted(newer[fact_id], key=lambda fact: -fact.effective_date):
+        for each in sorted(newer[fact_id], key=lambda fact: -_told_at(fact)):
             if each.id not in above and each.id not in order:
                 put(each.id, above | {fact_id})
         order[fact_id] = None
@@ -200,23 +214,54 @@ def marks(
 ) -> dict[str, str]:
     """Return what is said of each overtaken fact in the block: that it is earlier, or what of it is out of date."""
     said: dict[str, str] = {}
-    for each in sorted(found, key=lambda one: (one.part, one.newer.effective_date)):
+    for each in sorted(found, key=lambda one: (one.part, _told_at(one.newer))):
         older = facts[each.older]
         words = stale(older, each.newer)[:MAX_STALE] if each.part else ""
-        earlier = f"earlier, {day(older.effective_date, zone)}".rstrip(", ")
+        earlier = f"earlier, {day(_told_at(older), zone)}".rstrip(", ")
         mark = f'out of date: "{words}"' if words else "may be out of date" if each.part else earlier
         before = said.get(each.older)
         said[each.older] = mark if before in (None, mark) else before if before == earlier else f"{before}; {mark}"
     return said
 
 
+def name_shortly(some: Iterable[Candidate], connection: Connection, view: View) -> None:
+    """Give facts the short ids by which their reader's tools find them."""
+    facts = {each.id: each for each in some if isinstance(each.memory, Fact)}
+    for fact_id, name in named_shortly(connection, facts, view).items():
+        facts[fact_id].name = name
+
+
+IN_TURN, IN_OPENING = 0.02, 0.04
+"""Seconds of the processor that comparing memories with the host's own files may take."""
+
+
+def already_told(beside: Beside, some: Iterable[Candidate], within: float = IN_TURN) -> dict[str, str]:
+    """Return which memories the model sees in any case, with the verdict on each; mark those that say otherwise.
+
+    `within`: seconds; after them nothing more is compared, and what is left is shown as it is.
+    """
+    # By the thread's own time: how busy the machine is changes nothing of what is shown.
+    told, until = {}, time.thread_time() + within
+    for each in some:
+        if time.thread_time() >= until:
+            break
+        remark = beside.otherwise(each.fact, until) if isinstance(each.memory, Fact) else ""
+        if remark:
+            each.mark = "; ".join(filter(None, (each.mark, remark)))
+        elif name := (beside.own if instructs(each.memory) else beside).says(each.memory.text, until):
+            told[each.id] = f"{name} says it already"
+    return told
+
+
 def newest_first(some: Sequence[Candidate]) -> list[Candidate]:
-    """Return memories as they are written: the profile, facts from the newest to the oldest, passages as ranked.
+    """Return memories as they are written: the profile and answers first, then the newest facts.
+
+    What the agent noted by itself stands below what others have said.
 
     How well they fit decides which facts come; of two that say otherwise of one thing, the newer has the first word,
     also where nothing shows that they do.
     """
-    said = [isinstance(each.memory, Fact) and each.leg != options.PROFILE for each in some]
+    said = [isinstance(each.memory, Fact) and each.leg not in (options.PROFILE, options.ABOUT) for each in some]
     facts = [each for each, is_said in zip(some, said, strict=True) if is_said]
-    newest = iter(sorted(facts, key=lambda each: -each.fact.effective_date))
+    newest = iter(sorted(facts, key=lambda each: (each.fact.channel in AGENTS_NOTE, -_told_at(each.fact))))
     return [next(newest) if is_said else each for each, is_said in zip(some, said, strict=True)]

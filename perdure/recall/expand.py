@@ -79,7 +79,7 @@ class Expander:
             answer = model.ask_json(query, purpose=WORDINGS, system=_SYSTEM, timeout=timeout)
             wordings = wordings_of(answer, query)
             if not wordings:
-                return Expansion(state="no wordings in the answer")
+                return Expansion(state="the answer has no rewordings")
             with self._store.database.write(durable=False) as connection:
                 llm.put_wordings(connection, key, self._store.clock.now(), wordings)
         except (ModelError, StoreError) as error:

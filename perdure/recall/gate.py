@@ -15,6 +15,9 @@ from perdure.embed.base import Floats
 from perdure.errors import ModelError
 from perdure.ranking.trees import Trees
 from perdure.recall.query import size
+from perdure.recall.triggered import COLUMNS as OF_TRIGGERS
+from perdure.recall.triggered import RISING as RISING_TRIGGERS
+from perdure.recall.triggered import Triggered
 from perdure.regex import lazy
 from perdure.store.vocabulary import stem, terms
 from perdure.text.lexicon import table
@@ -23,6 +26,7 @@ from perdure.text.normalise import fold
 _Made = TypeVar("_Made")
 FORMS: Final = ("asks", "when", "where", "who", "much", "may", "general", "own", "task", "again", "chat")
 """What a prompt asks for, by the words that data/words.toml has under "asks"."""
+_ASKING: Final = ("asks", "task", "again")
 MARKS: Final = ("rule", "body", "time", "number", "liking")
 """What a memory is about, by the words under "says"."""
 MATCHED: Final = (
@@ -49,7 +53,12 @@ NAMES: Final = (
     *(f"asks_{name}" for name in FORMS), *(f"says_{name}" for name in MARKS),
     *(f"{form}_{mark}" for form, mark in MATCHED),
 )  # fmt: skip
-RISING: Final = frozenset({"cosine", "above", "whole", "share", "share_part", "rarest", "behind", "ahead", "named"})
+"""What the gate looks at."""
+ALL_NAMES: Final = (*NAMES, *OF_TRIGGERS)
+"""What the gate of memories with triggers looks at."""
+RISING: Final = RISING_TRIGGERS | {
+    "cosine", "above", "whole", "share", "share_part", "rarest", "behind", "ahead", "named"
+}  # fmt: skip
 """A memory that has more of these is never held less likely for it."""
 
 
@@ -140,14 +149,21 @@ class Prompt:
         """Words of each part."""
         return [size(part) for part in self.parts]
 
+    @property
+    def only_tells(self) -> bool:
+        """Whether it asks for nothing: neither an answer, nor work, nor to be reminded."""
+        return not any(self.forms[form] for form in _ASKING)
+
     @cached_property
     def forms(self) -> dict[str, bool]:
         """What it asks for."""
         return dict(zip(FORMS, _met("asks", FORMS, fold(self.text)), strict=True))
 
 
-def rows(prompt: Prompt, lexicon: Lexicon, near: Near, texts: Sequence[str]) -> Floats:
-    """Return the features, of shape (candidates, len(NAMES))."""
+def rows(
+    prompt: Prompt, lexicon: Lexicon, near: Near, texts: Sequence[str], triggered: Triggered | None = None
+) -> Floats:
+    """Return the features, of shape (candidates, len(NAMES)); with those of triggers (candidates, len(ALL_NAMES))."""
     import numpy as np
 
     cosines = np.asarray(near.cosines)
@@ -162,7 +178,8 @@ def rows(prompt: Prompt, lexicon: Lexicon, near: Near, texts: Sequence[str]) -> 
     spoken = _Spoken.of(prompt, lexicon, texts)
     forms = list(prompt.forms.values())
     matched = [(prompt.forms[form], MARKS.index(mark)) for form, mark in MATCHED]
-    found = np.zeros((len(texts), len(NAMES)), dtype=np.float32)
+    aimed = triggered.columns(best.tolist(), spoken.weights, spoken.whole) if triggered else [()] * len(texts)
+    found = np.zeros((len(texts), len(ALL_NAMES if triggered else NAMES)), dtype=np.float32)
     for row, (at, mine, place) in enumerate(zip(part, best.tolist(), rank.tolist(), strict=True)):
         marks = spoken.said[row].marks
         found[row] = (
@@ -186,6 +203,7 @@ def rows(prompt: Prompt, lexicon: Lexicon, near: Near, texts: Sequence[str]) -> 
             *forms,
             *marks,
             *(asked and marks[mark] for asked, mark in matched),
+            *aimed[row],
         )
     return found
 
@@ -201,6 +219,10 @@ class _Spoken:
     said: list[Said]
     names: frozenset[str]
     weights: Mapping[str, float]
+    whole: float  # of all words
+    of_parts: list[float]  # of those of each part
+    figures: frozenset[str]  # words with a digit
+    guessed: frozenset[str]  # words that a misspelt one was taken for
 
     @classmethod
     def of(cls, prompt: Prompt, lexicon: Lexicon, texts: Sequence[str]) -> _Spoken:
@@ -209,23 +231,28 @@ class _Spoken:
         strange = sum(not lexicon.documents.get(word) for word in known) / max(1, len(known))
         read = [said(text) for text in texts]
         names = frozenset().union(*(each.names for each in read))
-        return cls(lexicon, known, by_part, strange, read, names, {word: lexicon.weight(word) for word in known})
+        weights = {word: lexicon.weight(word) for word in known}
+        of_parts = [sum(weights[word] for word in words) or 1.0 for words in by_part]
+        figures = frozenset(word for word in known if any(sign.isdigit() for sign in word))
+        guessed = frozenset(lexicon.meant.values())
+        whole = sum(weights.values()) or 1.0
+        return cls(lexicon, known, by_part, strange, read, names, weights, whole, of_parts, figures, guessed)
 
     def overlap(self, row: int, part: int) -> tuple[float, ...]:
         """Return the columns from `share` to `figures`."""
         said, weights, mine = self.said[row], self.weights, self.by_part[part]
         both, both_part = self.known & said.words, mine & said.words
         return (
-            sum(weights[word] for word in both) / (sum(weights.values()) or 1.0),
-            sum(weights[word] for word in both_part) / (sum(weights[word] for word in mine) or 1.0),
+            sum(weights[word] for word in both) / self.whole,
+            sum(weights[word] for word in both_part) / self.of_parts[part],
             len(both) / max(1, len(said.words)),
             max((weights[word] for word in both_part), default=0.0),
             math.log1p(len(both)),
-            len(both.intersection(self.lexicon.meant.values())),
+            len(both & self.guessed),
             self.strange,
             sum(weights[word] for word in both_part & said.names),
             max((weights[word] for word in (mine - said.words) & self.names), default=0.0),
-            sum(any(sign.isdigit() for sign in word) for word in both),
+            len(both & self.figures),
         )
 
 
@@ -240,6 +267,8 @@ def _second_highest(cosines: Floats) -> Floats:
 
 
 FILE: Final = Path(__file__).with_name("data") / "gate.json"
+TRIGGERED_FILE: Final = FILE.with_name("triggered.json")
+"""Of the gate that judges the memories that have triggers: it would judge the others less well."""
 STRICT, BALANCED, GENEROUS = POINTS = ("strict", "balanced", "generous")
 """The named points between precision and recall."""
 _REASONS: Final = 3
@@ -248,7 +277,7 @@ _REASONS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class LearnedGate:
-    """Trees over the features of `perdure.recall.gate`."""
+    """Trees over the features of `perdure.recall.gate`, with or without those of triggers."""
 
     encoder: str  # sha256 of the encoder whose vectors it was fitted on; those of another mean nothing to it
     points: Mapping[str, float]  # the probability from which a memory comes up, by the names of `POINTS`
@@ -257,21 +286,48 @@ class LearnedGate:
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> LearnedGate:
         """Make a gate of its JSON."""
-        return cls(plain["encoder"], plain["points"], Trees.of(plain, NAMES))
+        names = ALL_NAMES if OF_TRIGGERS[0] in plain["features"] else NAMES
+        return cls(plain["encoder"], plain["points"], Trees.of(plain, names))
 
     def probabilities(self, rows: Floats) -> list[float]:
-        """Return the probability that each row's memory helps, 0 to 1; `rows` of shape (memories, len(NAMES))."""
-        return self.trees.probabilities(rows)
+        """Return the probability that each row's memory helps, 0 to 1; columns of triggers may be in excess."""
+        return self.trees.probabilities(rows[:, : len(self.trees.names)])
 
     def reasons(self, row: Floats) -> dict[str, float]:
         """Return the features that moved a memory's log-odds most, with how far, the strongest first."""
-        return self.trees.reasons(row, _REASONS)
+        return self.trees.reasons(row[: len(self.trees.names)], _REASONS)
 
 
 @cache
 def shipped() -> LearnedGate:
     """Return the gate that comes with perdure."""
     return _of_file(FILE, LearnedGate.of)
+
+
+@cache
+def triggered_gate() -> LearnedGate:
+    """Return the gate of memories that have triggers; a store without any does not read it."""
+    return _of_file(TRIGGERED_FILE, LearnedGate.of)
+
+
+def rescaled(probabilities: Sequence[float], points: Mapping[str, float], onto: Mapping[str, float]) -> list[float]:
+    """Bring a gate's probabilities to the scale of another, so that one threshold holds for both.
+
+    Piecewise linear in log-odds: each of its named points falls on the other's, and beyond the outer ones the distance
+    to them stays.
+    """
+    import numpy as np
+
+    def odds(told: Sequence[float]) -> Floats:
+        clipped = np.clip(told, _LEAST, 1 - _LEAST)
+        found: Floats = np.log(clipped / (1 - clipped))
+        return found
+
+    own, other = (odds(sorted(each[name] for name in POINTS)) for each in (points, onto))
+    given = odds(probabilities)
+    inside = np.clip(given, own[0], own[-1])
+    brought: list[float] = (1 / (1 + np.exp(-(np.interp(inside, own, other) + given - inside)))).tolist()
+    return brought
 
 
 KINDS_FILE: Final = Path(__file__).with_name("data") / "kinds.json"

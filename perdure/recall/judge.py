@@ -8,22 +8,29 @@ normalising, so a threshold on fused scores silences nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from perdure.embed.base import Floats
+from perdure.index.vector_index import Survey
 from perdure.ranking.calibration import background
 from perdure.ranking.decay import DAY, confidence_at
 from perdure.ranking.fuse import fuse
-from perdure.recall.gate import LearnedGate, Lexicon, Near, Prompt, of_kind, rows
+from perdure.recall.gate import NAMES, LearnedGate, Lexicon, Near, Prompt, of_kind, rescaled, rows, triggered_gate
 from perdure.recall.options import LEXICAL, LOOKUP, VECTOR, RecallOptions
+from perdure.recall.triggered import AIMED, Triggered
 from perdure.recall.turn import Candidate, Judge, Passage, Turn
 from perdure.store.fact import Fact
-from perdure.store.vocabulary import stem
+from perdure.store.vocabulary import stem, terms
 
 NAMED: Final = 0.9
 """The least score of a memory whose slot the prompt names: that is exact, and needs no model."""
+_SURE: Final = "strict"
+"""The point of the gate for what the model sees in any case."""
+SPOKEN_OF: Final = 0.05
+"""The least probability of what is known of somebody or something that the prompt names."""
 _BY_WORDS: Final = 0.5
 """From this share of the prompt's words on a memory is said to be found by words."""
 COVERAGE: Final = 0.75
@@ -33,6 +40,12 @@ SUPPORT: Final = 0.75
 """Share that suffices when the cosine is near the floor, and how near, as a share of it."""
 BLIND_COVERAGE: Final = 0.34
 """Share that suffices when there is no vector."""
+_IN_COMMON: Final = 2
+"""Words that a prompt and a memory share, and `COVERAGE` with them, suffice where the model is not there that is to
+judge."""
+_MORE_IN_COMMON: Final = 3
+_OF_MEMORY: Final = 0.25
+"""So do so many with `BLIND_COVERAGE` that are also this share of the memory's own words."""
 
 
 @dataclass(eq=False)
@@ -41,18 +54,22 @@ class Fitted(Judge):
 
     gate: LearnedGate
     threshold: float
+    sure: float = 1.0  # the threshold of what the model sees in any case, for a prompt that asks for nothing
+    only_tells: bool = False  # whether the prompt asks for nothing
+    least_of_named = SPOKEN_OF
 
     @classmethod
     def of(cls, gate: LearnedGate, options: RecallOptions) -> Fitted:
         """Return the judge for a threshold of the options: a probability, or a point of the gate."""
         threshold = options.threshold
-        return cls(gate, gate.points[threshold] if isinstance(threshold, str) else threshold)
+        least = gate.points[threshold] if isinstance(threshold, str) else threshold
+        return cls(gate, least, max(least, gate.points[_SURE]))
 
     def passes(self, each: Candidate) -> bool:
         """Return whether a memory is likely, or its slot is named; without a vector it goes by its words."""
         if each.named or each.probability is None:
             return each.named or _by_words_alone(each)
-        return each.probability >= self.threshold
+        return each.probability >= (self.sure if self.only_tells and each.in_sight else self.threshold)
 
     def ranked(self, some: Iterable[Candidate]) -> list[Candidate]:
         """Order by the probability."""
@@ -68,35 +85,51 @@ class Fitted(Judge):
 
     def reasons(self, each: Candidate) -> Mapping[str, float]:
         """Return what moved the log-odds most."""
-        return {} if each.features is None else self.gate.reasons(each.features)
+        if each.features is None:
+            return {}
+        return (self.gate if len(each.features) == len(NAMES) else triggered_gate()).reasons(each.features)
 
     def weigh(self, turn: Turn) -> None:
         """Give each candidate that has a vector its probability: 0 to those that are not even looked at."""
-        import numpy as np
-
-        _compare(turn, lambda cosine: cosine)
+        _compare(turn)
         for each in turn.facts:
             each.probability = None if each.cosine is None else 0.0
         chosen, survey, query = _looked_at(turn), turn.survey, turn.query
-        if not chosen or survey is None:
+        if survey is None:
             return
-        cosines = np.array([turn.cosines[each.id] for each in chosen], dtype=np.float32).T
-        documents = {stem(term): count for term, count in turn.lexical.counts.items()}
-        meant = {stem(term): known for term, known in turn.lexical.meant.items()}
-        lexicon = Lexicon(max(1, survey.texts), documents, meant)
-        near = Near.of(cosines, survey.totals, survey.squares, survey.count, turn.agree)
         prompt = Prompt(query.text, query.parts or (query.text,))
-        features = rows(prompt, lexicon, near, [each.memory.text for each in chosen])
-        told = self.gate.probabilities(features)
-        if query.kind is not None and query.kind.own:
-            of_it = of_kind(features, told, any(each.named for each in turn.facts))
-            # Those that have its word come first.
-            told = [
-                NAMED * max(one, other) if query.kind.may_have(each.memory.text) else 0.0
-                for each, one, other in zip(chosen, told, of_it, strict=True)
-            ]
-        for each, row, one in zip(chosen, features, told, strict=True):
-            each.features, each.probability = row, one
+        self.only_tells = prompt.only_tells
+        if chosen:
+            features = _features(turn, survey, prompt, chosen)
+            told = self.gate.probabilities(features)
+            if query.kind is not None and query.kind.own:
+                of_it = of_kind(features, told, any(each.named for each in turn.facts))
+                # Those that have its word come first.
+                told = [
+                    NAMED * max(one, other) if query.kind.may_have(each.memory.text) else 0.0
+                    for each, one, other in zip(chosen, told, of_it, strict=True)
+                ]
+            for each, row, one in zip(chosen, features, told, strict=True):
+                each.features, each.probability = row, one
+        if turn.aimed:
+            self._lift(turn, survey, prompt, chosen)
+
+    def _lift(self, turn: Turn, survey: Survey, prompt: Prompt, chosen: Sequence[Candidate]) -> None:
+        """Give memories that have triggers the probability of the gate for these, where that is the higher one.
+
+        The others stay as they are: they are judged as in a store without triggers.
+        """
+        several = [*chosen, *(each for each in _aimed_at(turn) if each not in chosen)]
+        if not several:
+            return
+        gate, kind = triggered_gate(), turn.query.kind
+        features = _features(turn, survey, prompt, several, _triggered(turn, several))
+        told = rescaled(gate.probabilities(features), gate.points, self.gate.points)
+        for each, row, one in zip(several, features, told, strict=True):
+            if kind is not None and kind.own:
+                one = NAMED * one if kind.may_have(each.memory.text) else 0.0
+            if each.id in turn.aimed and one > (each.probability or 0.0):
+                each.features, each.probability = row, one
 
 
 @dataclass(eq=False)
@@ -111,8 +144,16 @@ class Blend(Judge):
         """Return the judge of a search, whose candidates have their cosines now."""
         if turn.leg is None or turn.survey is None:
             return cls(turn.options)
-        near = _compare(turn, turn.leg.calibration.common)
-        return cls(turn.options, turn.leg.calibration.floor(near))
+        calibration = turn.leg.calibration
+        near = _compare(turn, calibration.common)
+        floor = calibration.floor(near)
+        for each in turn.facts:
+            # A trigger that is nearer than its memory speaks for it as the memory itself would.
+            if each.trigger is not None and each.cosine is not None:
+                more = calibration.common(dict(turn.aimed[each.id])[each.trigger]) - each.cosine
+                each.cosine += more
+                each.scores[VECTOR] += more
+        return cls(turn.options, floor)
 
     def passes(self, each: Candidate) -> bool:
         """Return whether its slot is named, its cosine reaches the floor, or its words suffice."""
@@ -135,13 +176,32 @@ class Blend(Judge):
         return sorted(by_id.values(), key=lambda each: (-each.score, each.id))
 
     def near(self, ranked: list[Candidate]) -> list[Candidate]:
-        """Keep those that reach a share of the best one's score."""
+        """Keep those that reach a share of the best one's score, and what the prompt names: it has no rival."""
         least = self.options.relative_cut * max((each.score for each in ranked), default=0.0)
-        return [each for each in ranked if each.score >= least]
+        return [each for each in ranked if each.named or each.score >= least]
+
+
+@dataclass(eq=False)
+class Waiting(Blend):
+    """Goes by words where the model is not there yet that is to judge: it lets through what that would most likely."""
+
+    words: frozenset[str] = frozenset()  # stems of the prompt's
+    least_of_named = None
+
+    def passes(self, each: Candidate) -> bool:
+        """Return whether its slot is named, or its words suffice: one rare word in common tells nothing."""
+        if each.named or each.coverage < BLIND_COVERAGE:
+            return each.named
+        own = terms(each.memory.text)
+        both = len(self.words & own)
+        return both >= (_IN_COMMON if each.coverage >= COVERAGE else max(_MORE_IN_COMMON, _OF_MEMORY * len(own)))
 
 
 def judge_of(turn: Turn) -> Judge:
     """Have the candidates of a search weighed, and return what judges them."""
+    if turn.options.model and turn.survey is None and turn.view.tag is None:
+        known = frozenset(stem(turn.lexical.meant.get(word, word)) for word in turn.query.terms)
+        return Waiting(turn.options, words=known)
     gate = turn.leg.gate if turn.leg and turn.survey else None
     if gate is None:
         return Blend.of(turn)
@@ -184,8 +244,8 @@ def _by_words_alone(each: Candidate) -> bool:
     return each.coverage >= (BLIND_COVERAGE if each.rare else COVERAGE)
 
 
-def _compare(turn: Turn, common: Callable[[float], float]) -> list[float]:
-    """Give the candidates their cosines; return those of the nearest, best first."""
+def _compare(turn: Turn, common: Callable[[float], float] = float) -> list[float]:
+    """Give the candidates their cosines, and the trigger that is nearer; return those of the nearest, best first."""
     best = {fact_id: common(max(row)) for fact_id, row in turn.cosines.items()}
     near = [best[fact_id] for fact_id in turn.survey.ids] if turn.survey else []
     # What counts in the blend is how far a hit stands out from the query's background.
@@ -194,7 +254,38 @@ def _compare(turn: Turn, common: Callable[[float], float]) -> list[float]:
         if each.id in best:
             each.cosine = best[each.id]
             each.scores[VECTOR] = each.cosine - behind
+            trigger, cosine = max(turn.aimed.get(each.id, ()), key=lambda pair: pair[1], default=(None, 0.0))
+            each.trigger = trigger if cosine > max(turn.cosines[each.id]) else None
     return near
+
+
+def _triggered(turn: Turn, chosen: Sequence[Candidate]) -> Triggered:
+    """Return how the prompt stands to the triggers of some candidates."""
+    aimed = [turn.aimed.get(each.id, ()) for each in chosen]
+    texts = [[trigger.text for trigger, _ in some] for some in aimed]
+    cosines = [[cosine for _, cosine in some] for some in aimed]
+    aims = turn.aims
+    return Triggered.of(texts, cosines, aims.total, aims.squares, aims.count) if aims else Triggered(texts, cosines)
+
+
+def _features(
+    turn: Turn, survey: Survey, prompt: Prompt, chosen: Sequence[Candidate], triggered: Triggered | None = None
+) -> Floats:
+    """Return the features of some candidates, with those of triggers if they are given."""
+    import numpy as np
+
+    cosines = np.array([turn.cosines[each.id] for each in chosen], dtype=np.float32).T
+    documents = {stem(term): count for term, count in turn.lexical.counts.items()}
+    meant = {stem(term): known for term, known in turn.lexical.meant.items()}
+    lexicon = Lexicon(max(1, survey.texts), documents, meant)
+    near = Near.of(cosines, survey.totals, survey.squares, survey.count, turn.agree)
+    return rows(prompt, lexicon, near, [each.memory.text for each in chosen], triggered)
+
+
+def _aimed_at(turn: Turn) -> list[Candidate]:
+    """Return the candidates with the nearest triggers."""
+    near = turn.aims.ids if turn.aims else ()
+    return [turn.found[fact_id] for fact_id in near if fact_id in turn.found and fact_id in turn.cosines][:AIMED]
 
 
 def _looked_at(turn: Turn) -> list[Candidate]:
@@ -203,7 +294,7 @@ def _looked_at(turn: Turn) -> list[Candidate]:
     hits = sorted(turn.lexical.hits, key=lambda hit: -hit.coverage)
     others = [hit.fact.id for hit in hits if hit.fact.id not in chosen]
     chosen |= dict.fromkeys(others[: turn.shared])
-    chosen |= dict.fromkeys(each.id for each in turn.facts if each.named)
+    chosen |= dict.fromkeys(each.id for each in turn.facts if each.named or each.spoken_of)
     return [turn.found[fact_id] for fact_id in chosen if fact_id in turn.found and fact_id in turn.cosines]
 
 

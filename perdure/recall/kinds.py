@@ -6,6 +6,7 @@ for the user's own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,7 @@ _ASKED, _MINE, _GENERAL, _ANYBODYS, _AGAINST, _THEMSELVES = (
 )
 _SOMEBODY = listed("recall", "kinds", "somebody")
 _SPEAKER = lazy(r"\b(?:i|i'(?:m|ve|d|ll)|me|we|we'(?:re|ve|d|ll)|us)\b")
+_BARE = lazy(r"(?:my|our)(?: [\w'-]+){1,4}", re.IGNORECASE)
 _MOST_WORDS = 24
 """Who asks for a kind says little else."""
 _MOST_NAMED = 3
@@ -49,7 +51,8 @@ class Kind:
         if self.own and not _SPEAKER.search(folded):
             # "Ana likes tea" is about her; of clients that are asked for each is somebody else.
             called = frozenset[str]().union(*self.words)
-            if _SOMEBODY.match(text) or any(stem(each) not in called for each in others(text) - {"user"}):
+            named = others(_THEMSELVES.sub(" ", folded)) - {"user"}
+            if _SOMEBODY.match(text) or any(stem(each) not in called for each in named):
                 return False
         if self.likes is None:
             return True
@@ -72,6 +75,16 @@ def kind_asked(prompt: str) -> Kind | None:
     return _kind(prompt, folded, own=False) if _ANYBODYS.search(folded) else None
 
 
+def as_question(prompt: str) -> str:
+    """Return a prompt that only names a kind, as "my books", as the question that it stands for."""
+    return f"What are {prompt}?" if _BARE.fullmatch(prompt) else prompt
+
+
+def speaks_of_the_asker(text: str) -> bool:
+    """Return whether a memory says "I" or "my", in one of six languages."""
+    return _MINE.search(fold(text)) is not None
+
+
 def kind_named(query: str) -> Kind | None:
     """Return the kind that a search names in a few words, or None."""
     found = _kind(query, fold(query), own=False)
@@ -82,14 +95,22 @@ def _kind(text: str, folded: str, *, own: bool) -> Kind:
     naming_none = word_set(table("recall", "kinds")["no_kind"])
     named = [term for term in match_terms(text) if term not in naming_none]
     # "Which books do I own?" asks for books; what else is in it may be said of them in other words.
-    called = [term for term in named if term.endswith("s") and not term.endswith(("ss", "us"))] or named
+    plural = [term for term in named if term.endswith("s") and not term.endswith(("ss", "us"))]
+    plural = [term for term in plural if term == plural[0] or term not in others(folded)]
     families = {name: _family(name) for name in table("recall", "kinds")["families"]}
-    words = tuple(
-        next((each for each in families.values() if stem(term) in each), frozenset((stem(term),))) for term in called
-    )
+    words = [
+        next((each for each in families.values() if stem(term) in each), frozenset((stem(term),)))
+        for term in plural or named
+    ]
+    more = [term for term in named if plural and term not in plural]
+    if more and words == [families["likes"]]:
+        # "My coding preferences" are not all that is liked.
+        return Kind(tuple(frozenset((stem(term),)) for term in more), own)
     if families["dislikes"] in words or (families["likes"] in words and _AGAINST.search(folded)):
         return Kind((families["dislikes"] | families["likes"],), own, likes=False)
-    return Kind(words, own, True if families["likes"] in words else None)
+    # Of two kinds, as "meds and supplements", each memory is one.
+    kinds = (frozenset[str]().union(*words),) if plural else tuple(words)
+    return Kind(kinds, own, True if families["likes"] in words else None)
 
 
 @cache

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
@@ -14,37 +14,60 @@ from perdure.clock import Clock
 from perdure.errors import ExtensionError, StoreError
 from perdure.hooks.types import Recall
 from perdure.ranking.decay import OF_SESSION
-from perdure.ranking.fuse import diverse, fit, jaccard
+from perdure.ranking.fuse import diverse, fit
+from perdure.recall import agent_log
 from perdure.recall.aliases import NAMES_ALONE, Speller, tells_names_alone
-from perdure.recall.block import Overtaken, Stale, dress, in_order, line, marks, newest_first, overtaken, render
+from perdure.recall.block import (
+    Overtaken,
+    Stale,
+    already_told,
+    dress,
+    in_order,
+    line,
+    marks,
+    name_shortly,
+    newest_first,
+    overtaken,
+    render,
+)
+from perdure.recall.entities import spoken_of
 from perdure.recall.expand import Expand, Expander
 from perdure.recall.judge import adjusted, merge
 from perdure.recall.kinds import anothers, owned
 from perdure.recall.lane import Lane
-from perdure.recall.options import ALIASES, DATES, DIRECTIVE, LINKS, NEWEST, PROFILE, RecallOptions
+from perdure.recall.options import (
+    ABOUT,
+    ALIASES,
+    DATES,
+    DIRECTIVE,
+    IDS,
+    LINKS,
+    LOOKUP,
+    NEWEST,
+    PASSAGES,
+    PROFILE,
+    RecallOptions,
+)
 from perdure.recall.query import understand
 from perdure.recall.receipt import Receipt
-from perdure.recall.retrievers import Legs, Source, token_counter
-from perdure.recall.turn import Candidate, CountTokens, Find, Judge, Turn, VectorLeg
+from perdure.recall.retrievers import Legs, PassageSource, token_counter
+from perdure.recall.turn import Beside, Candidate, CountTokens, Find, Judge, Turn, VectorLeg
 from perdure.recall.unasked import NO_EVIDENCE, Profile, bridging_names, dated, directed, linked
 from perdure.speech.typed import typed
-from perdure.store.fact import Fact, folded_slot
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.store import Store
-from perdure.store.trust import AUTO_RECALLED
+from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED
 from perdure.store.vocabulary import terms
 from perdure.text.fence import strip_fenced
-from perdure.text.normalise import match_terms
-from perdure.text.sameness import said, says_no_more
+from perdure.text.sameness import said
 
-_SAME = 0.6
-"""A passage that shares so much of its words (Jaccard) with a fact, and has no detail more, says the same."""
 _INJECTED = "injected"
 _OVER_BUDGET = "over the budget"
-_MORE = "and {} more, which the memory tools find"
-_ELSEWHERE = "of the moment in another conversation"
+_MORE = "and {} more, which the memory tools can find"
+_ELSEWHERE = "transient, from another conversation"
 _ANOTHERS = "about another person"
+_LIKE_IT = "resembles the question but does not answer it"
 _LOADING_SHARE = 0.75
 """Of a turn's time, for which the first recall waits for the model."""
 _EXPANSION_SHARE = 0.6
@@ -58,9 +81,14 @@ class Asked:
     as_of: float | None = None  # what was true at that time, epoch seconds
     include_superseded: bool = False  # also former versions
     tag: str | Sequence[str] | None = None  # only facts with this tag, or with all of these
-    first_turn: bool = False  # whether it is the first prompt of a session
+    first_turn: bool = False  # whether it is the first prompt of a session that is looked up
+    # Tells whether the model no longer sees all that was said in the session; None: there is no session.
+    compacted: Callable[[], bool] | None = None
     shown: Collection[str] = ()  # ids of what the model still sees from earlier turns; it is not brought up again
+    begun: Collection[str] = ()  # ids of what the session has begun with just before this very prompt
+    ids: bool = False  # whether each memory has its short id behind it, for tools that take one
     expand: Expand = "no"  # whether the query is also asked in other words, and whether that may take its time
+    beside: Beside | None = None  # what the model sees in any case
 
 
 @dataclass(eq=False)
@@ -72,7 +100,7 @@ class Recaller:
     vector_leg: Callable[[], VectorLeg | None]  # None while no model is loaded
     clock: Clock
     reranker: Reranker | None = None  # has a second look at what passed
-    source: Source | None = None  # brings passages of files and conversations
+    source: PassageSource | None = None  # brings passages of files and conversations
     expander: Expander | None = None  # words a query in other ways
     stale: Stale = lambda older, newer: ""  # tells what of a memory a newer one makes out of date
     # Waits so many seconds for a model that is being loaded. The first recall does, most of its time: it would have
@@ -86,6 +114,7 @@ class Recaller:
         self._profile = Profile()
         # In this order: those before it are what one starts from, and stay as they are.
         self._unasked: Sequence[tuple[str, Find]] = (
+            (agent_log.LEG, agent_log.returned), (LOOKUP, spoken_of),
             (DATES, dated), (LINKS, linked), (ALIASES, bridging_names), (PROFILE, self._profile.kept),
         )  # fmt: skip
 
@@ -109,6 +138,7 @@ class Recaller:
             began + self.options.deadline,
             session,
             first=asked.first_turn,
+            compacted=asked.compacted,
         )
         with ExitStack() as stack:
             # Where the store cannot be read, each step says so of itself.
@@ -122,7 +152,7 @@ class Recaller:
             block, shown = self._block(turn, asked, count) if turn.found else ("", [])
         receipt = Receipt(
             str(uuid.uuid4()), session, now, query.text, query.trivial, tuple(turn.found.values()), turn.states,
-            turn.seconds, turn.judge, turn.query.aliases, turn.expansion,
+            turn.seconds, (turn.lexical.by, turn.lexical.why), turn.judge, turn.query.aliases, turn.expansion,
             tokens=count(block) if shown else 0, size=len(block.encode()) if shown else 0,
             seconds=time.monotonic() - began,
         )  # fmt: skip
@@ -140,9 +170,30 @@ class Recaller:
         at_once = turn.tried(DIRECTIVE, directed) or []
         turn.ranked = self._judged(turn, judge, query.text, {each.id for each in at_once})
         self._rerank(turn)
+        self._answer(turn)
         self._bring(turn, [(DIRECTIVE, lambda _: at_once), *self._unasked])
         turn.ranked.sort(key=lambda each: each.leg != PROFILE)
+        _say_once(turn)
         self._mark_newest(turn)
+        if turn.passages:
+            from perdure.recall.passages import weigh
+
+            turn.tried(PASSAGES, weigh)
+
+    def _answer(self, turn: Turn) -> None:
+        """Put what answers a question about memory itself in front of what was judged."""
+        if turn.query.about is None:
+            return
+        from perdure.recall.answers import answers, is_all
+
+        judged, turn.ranked = turn.ranked, []
+        self._bring(turn, [(ABOUT, answers)])
+        turn.states.setdefault(ABOUT, "ok")
+        if not is_all(turn.query.about):
+            turn.add(judged)
+            return
+        for each in judged:
+            each.verdict = each.verdict or _LIKE_IT
 
     def foresee(self, prompt: str, audience: Audience, session: str | None = None) -> None:
         """Do what the prompt alone decides, before the recall: embed it. Leaves nothing behind that could be seen."""
@@ -198,17 +249,24 @@ class Recaller:
         """Return the facts that have evidence enough, best first, and say of the others what they failed at."""
         adjustments = set(self.options.adjustments)
         stems, owners = terms(text), owned(text)
+        here = {each.id for each in turn.facts if turn.compacted and each.fact.provenance_session == turn.session}
+        in_sight = here if here and turn.compacted and not turn.compacted() else ()
         for each in turn.facts:
+            each.in_sight = each.id in in_sight
             if anothers(owners, each.fact.text):
                 each.verdict = _ANOTHERS
             elif each.fact.decay_class == OF_SESSION and each.fact.provenance_session not in (None, turn.session):
                 each.verdict = _ELSEWHERE
+            elif agent_log.is_of(each.fact, turn.session):
+                each.verdict = agent_log.SEEN
             elif tells_names_alone(each.fact, stems, turn.query.aliases):
                 each.verdict = NAMES_ALONE
             elif not judge.passes(each):
                 each.verdict = NO_EVIDENCE
         ranked = judge.ranked(each for each in turn.facts if not each.verdict)
-        kept = judge.near(ranked)
+        # What the agent noted by itself makes nothing that others said too far from the best.
+        kept = judge.near([each for each in ranked if not _is_note(each)])
+        kept += filter(_is_note, judge.near(ranked))
         for each in set(ranked).difference(kept):
             each.verdict = "far below the best"
         worth = {}
@@ -218,10 +276,8 @@ class Recaller:
             each.score, each.factors = adjusted(fit_best, each.fact, turn.view.now, names)
             # Two that fit as well as can be still differ in it.
             worth[each.id] = fit_best * math.prod(each.factors.values())
-        kept = sorted(kept, key=lambda each: (-worth[each.id], each.id))
-        for fact_id, verdict in diverse((each.id, _says(each.fact)) for each in kept).items():
-            turn.found[fact_id].verdict = verdict
-        return [each for each in kept if not each.verdict]
+        kept = sorted(kept, key=lambda each: (_is_note(each), -worth[each.id], each.id))
+        return kept
 
     def _rerank(self, turn: Turn) -> None:
         """Put the facts in the order of the reranker; without a good answer in time they stay as they are."""
@@ -231,7 +287,7 @@ class Recaller:
         ticket = self._second_look.start(lambda: _scores(reranker, turn.query.text, texts))
         scores = ticket.result(turn.left) if ticket else None
         if scores is None:
-            _log.warning("the reranker gave no answer (%s); the order stays", ticket.error if ticket else "busy")
+            _log.warning("the reranker failed (%s); the order is unchanged", ticket.error if ticket else "busy")
             return
         turn.ranked = [turn.ranked[index] for index in sorted(range(len(texts)), key=lambda index: -scores[index])]
 
@@ -256,49 +312,57 @@ class Recaller:
     def _block(self, turn: Turn, asked: Asked, count: CountTokens) -> tuple[str, list[Candidate]]:
         """Return the block of what came up, as far as it has room, and what stands in it."""
         options, now = self.options, turn.view.now if asked.as_of is None else asked.as_of
+        known = dict.fromkeys(asked.shown, "already shown")
+        if asked.beside is not None:
+            known = {**already_told(asked.beside, (*turn.ranked, *turn.passages)), **known}
         for each in (*turn.ranked, *turn.passages):
             dress(each, options.format, options.summaries, now, self.store.zone, count)
-        left = options.max_tokens - count(self._fenced((), turn))
+        if asked.ids:
+            self._name(turn)
+        left = options.max_tokens - count(self._fenced((), turn, asked))
         chosen: list[Candidate] = []
+        # What is asked of memory itself is told again, but not in the same breath.
+        again = {each.id for each in turn.ranked if each.leg == ABOUT and each.id not in asked.begun}
+        saying_more = [each for each in turn.passages if not each.verdict]
         # Facts first: they are what was worth keeping. Passages take what is left.
-        for group, limit in ((turn.ranked, options.limit), (_saying_more(turn), options.passages)):
-            fresh = [each for each in group if each.id not in asked.shown]
+        for group, limit in ((turn.ranked, options.limit), (saying_more, options.passages)):
+            fresh = [each for each in group if each.id not in known or each.id in again]
             # The place is not known yet; none has more digits than the last one.
             costs = [count(line(each, options.format, options.limit + options.passages)) + 1 for each in fresh]
             fitting = fit(costs, left, limit)
             left -= sum(costs[index] for index in fitting)
             for each in group:
-                each.verdict = "already shown" if each.id in asked.shown else _OVER_BUDGET
+                each.verdict = _OVER_BUDGET if each.id in again else known.get(each.id, _OVER_BUDGET)
             for index in fitting:
                 fresh[index].verdict = _INJECTED
                 chosen.append(fresh[index])
-        block = self._fenced(chosen, turn)
+        block = self._fenced(chosen, turn, asked)
         # The nonce and what a tokenizer makes of line ends can cost more than was counted for each alone.
         while chosen and count(block) > options.max_tokens:
             chosen.pop().verdict = _OVER_BUDGET
-            block = self._fenced(chosen, turn)
+            block = self._fenced(chosen, turn, asked)
         return block, newest_first(chosen)
 
-    def _fenced(self, chosen: Sequence[Candidate], turn: Turn) -> str:
-        """Return the block of these; where all of a kind is asked for, it says how many more there are."""
+    def _name(self, turn: Turn) -> None:
+        def look(turn: Turn) -> None:
+            with turn.read() as reader:
+                name_shortly(turn.ranked, reader, turn.view)
+
+        turn.tried(IDS, look)
+
+    def _fenced(self, chosen: Sequence[Candidate], turn: Turn, asked: Asked) -> str:
+        """Return the block of these; where all of a kind is asked for, or memory itself, it says how many are left."""
         form = self.options.format
         lines = [line(each, form, number) for number, each in enumerate(newest_first(chosen), 1)]
-        more = sum(each.verdict == _OVER_BUDGET for each in turn.ranked) if turn.query.kind is not None else 0
+        of_kind = [each for each in turn.ranked if turn.query.kind is not None or each.leg == ABOUT]
+        more = sum(each.verdict == _OVER_BUDGET for each in of_kind)
         lines += [_MORE.format(more)] if more else []
-        return render(lines, self.store.key, turn.session, form)
+        lines += turn.notes
+        return render(lines, self.store.key, turn.session, form, ids=asked.ids)
 
 
-def _saying_more(turn: Turn) -> list[Candidate]:
-    """Return the passages that say what no fact says already, and say so of the others."""
-    found = turn.passages
-    texts = [turn.options.summaries.shown(each.fact) for each in turn.ranked] if found else []
-    known = [(text, frozenset(match_terms(text))) for text in texts]
-    for each in found:
-        text = each.memory.text
-        words = frozenset(match_terms(text))
-        if any(jaccard(words, other) >= _SAME and says_no_more(text, fact) for fact, other in known):
-            each.verdict = "a fact says the same"
-    return [each for each in found if not each.verdict]
+def _is_note(each: Candidate) -> bool:
+    return each.fact.channel in AGENTS_NOTE
 
 
 Reranker = Callable[[str, Sequence[str]], Sequence[float]]
@@ -313,13 +377,16 @@ def _scores(reranker: Reranker, query: str, texts: Sequence[str]) -> list[float]
     except Exception as error:
         raise ExtensionError(f"the reranker raised {type(error).__name__}") from error
     if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
-        raise ExtensionError(f"the reranker gave {len(scores)} scores for {len(texts)} texts, or some are no numbers")
+        raise ExtensionError(f"the reranker returned {len(scores)} scores for {len(texts)} texts, or not all numbers")
     return scores
 
 
-def _says(fact: Fact) -> Hashable:
-    """Return what two memories that say the same have in common."""
-    return said(fact.text), *map(folded_slot, (fact.entity, fact.key, fact.value))
+def _say_once(turn: Turn) -> None:
+    """Leave out what says the same as a better memory, whatever brought both up: the model reads their words alone."""
+    again = diverse((each.id, said(each.fact.text)) for each in turn.ranked)
+    for fact_id, verdict in again.items():
+        turn.found[fact_id].verdict = verdict
+    turn.ranked = [each for each in turn.ranked if each.id not in again]
 
 
 def _typed_part(prompt: str, key: bytes, session: str | None) -> str:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
-from perdure.recall.kinds import Kind, kind_asked
+from perdure.recall.about import About, about_asked
+from perdure.recall.kinds import Kind, as_question, kind_asked
 from perdure.regex import lazy
 from perdure.store.aliases import OtherName, Words
 from perdure.text.clean import clean
+from perdure.text.fenced import fenced, outside
 from perdure.text.lexicon import listed, table
 from perdure.text.normalise import fold, match_terms
 
@@ -24,7 +26,6 @@ LONG = 28
 PASTED = 400
 """Characters that are kept of pasted material, half from its beginning and half from its end."""
 
-_FENCE = lazy(r"```.*?(?:```|\Z)", re.DOTALL)
 _DENSE = lazy(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WORD = lazy(r"[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+(?:['\u2019][^\W_]+)*")
 _LOG = listed("recall", "words", "log")
@@ -55,10 +56,10 @@ def size(text: str) -> int:
 
 def _apart(text: str) -> tuple[str, list[str]]:
     """Return what was typed, and each block of code or log that was pasted."""
-    pasted = [block.strip("` \n") for block in _FENCE.findall(text)]
+    pasted = [text[start:end].strip("`~ \n") for start, end in fenced(text)]
     typed: list[str] = []
     block: list[str] = []
-    for line in [*_FENCE.sub("\n", text).splitlines(), ""]:
+    for line in [*outside(text).splitlines(), ""]:
         if _is_pasted(line):
             block.append(line)
             continue
@@ -141,6 +142,7 @@ class Query:
     trivial: str | None = None
     parts: tuple[str, ...] = ()  # the prompt in the parts that it is asked in
     kind: Kind | None = None  # of which all is asked for
+    about: About | None = None  # what is asked of memory itself
     aliases: Added = ()  # names in the prompt, each with another one that is asked for as well
 
 
@@ -159,12 +161,14 @@ def understand(prompt: str) -> Query:
     words = [word.replace("'", "") for word in _WORDS.findall(fold(text))]
     if _is_small_talk(words):
         return Query(text, terms, "small talk")
-    return Query(text, terms, parts=tuple(parts(text)), kind=kind_asked(text))
+    kind = kind_asked(text)
+    asked = text if kind is None else as_question(text)
+    return Query(asked, terms, parts=tuple(parts(asked)), kind=kind, about=about_asked(text))
 
 
 def respelled(query: Query, text: str, added: Added) -> Query:
     """Return a query that asks more words than were written: other names of what is in it."""
-    return Query(text, match_terms(text), query.trivial, tuple(parts(text)), query.kind, added)
+    return Query(text, match_terms(text), query.trivial, tuple(parts(text)), query.kind, query.about, added)
 
 
 def _is_small_talk(words: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perdure.recall.expand import OFF, Expansion
-from perdure.recall.options import RecallOptions
+from perdure.recall.options import LEXICAL, RecallOptions
 from perdure.recall.query import Added
 from perdure.recall.turn import Candidate, Judge, Passage
 from perdure.secrets.redact import redact
@@ -18,19 +18,20 @@ MAX_QUERY = 500
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What happened in one recall. Tells ids, scores and the redacted query, never the text of a memory."""
+    """The record of one recall: ids, scores and the redacted query, never the text of a memory."""
 
     id: str  # its name; `Recall.receipt_id`
     session: str | None  # of the turn
     at: float  # when, epoch seconds
-    query: str  # what was asked
-    silence: str | None = None  # why the whole recall brought nothing before it searched, or None
-    candidates: Sequence[Candidate] = ()  # all that was considered
-    states: Mapping[str, str] = field(default_factory=dict)  # per retriever, "ok" or why it brought nothing
-    ended: Mapping[str, float] = field(default_factory=dict)  # per retriever, the seconds until it was through
+    query: str  # the prompt
+    silence: str | None = None  # why the recall ended without a search, or None
+    candidates: Sequence[Candidate] = ()  # everything considered
+    states: Mapping[str, str] = field(default_factory=dict)  # by retriever, "ok" or why it returned nothing
+    ended: Mapping[str, float] = field(default_factory=dict)  # by retriever, the seconds it took
+    words: tuple[str, str] = ("", "")  # the keyword index used, and why
     judge: Judge | None = None  # what judged the candidates; None: nothing was searched for
-    aliases: Added = ()  # names in what was asked, each with another one that was asked for as well
-    expansion: Expansion = OFF  # what was added to the query
+    aliases: Added = ()  # names in the prompt, each with an alias that was searched too
+    expansion: Expansion = OFF  # rewordings of the query
     tokens: int = 0  # of the block
     size: int = 0  # of the block in bytes
     seconds: float = 0.0  # the whole recall
@@ -69,6 +70,8 @@ class Receipt:
                 leg: {"state": state, "seconds": round(self.ended.get(leg, 0.0), 6)}
                 for leg, state in self.states.items()
             }
+            if body["legs"].get(LEXICAL, {}).get("state") == "ok":
+                body["legs"][LEXICAL] |= dict(zip(("index", "why"), self.words, strict=True))
             ordered = sorted(self.candidates, key=lambda each: (-each.score, each.id))
             body["candidates"] = [_plain(each, self.judge) for each in ordered]
         return body
@@ -86,6 +89,8 @@ def _plain(each: Candidate, judge: Judge) -> dict[str, Any]:
         "named": each.named,
         "rare": each.rare,
     }
+    if each.trigger is not None:
+        body["trigger"] = each.trigger.id
     if each.probability is not None:
         body |= {"probability": round(each.probability, 4), "reasons": judge.reasons(each)}
     legs = {leg: round(score, 6) for leg, score in each.scores.items()}

@@ -8,40 +8,48 @@ from typing import Any, Protocol
 
 from perdure.embed.base import Vector, Vectors
 from perdure.errors import ModelError
-from perdure.index.vector_index import Survey, all_cosines
+from perdure.index.trigger_index import TriggerSurvey
+from perdure.index.vector_index import Survey, all_cosines, dots
+from perdure.recall.about import TRIED
+from perdure.recall.entities import NOBODY, of_named
 from perdure.recall.gate import NEAR, SHARED
 from perdure.recall.judge import judge_of
 from perdure.recall.lane import Lane, Ticket
 from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, VECTOR
 from perdure.recall.query import Query
+from perdure.recall.triggered import AIMED
 from perdure.recall.turn import Candidate, CountTokens, Find, Judge, MissingError, Passage, Turn, VectorLeg
+from perdure.store import triggers
 from perdure.store.scope import Audience
-from perdure.store.search import by_ids, by_phrases, lexical, named
+from perdure.store.search import AS_SET, WordIndex, by_ids, by_phrases, entities, lexical, named
+from perdure.store.triggers import Trigger
 from perdure.text.tokens import estimate_tokens
 
 OF_A_KIND = 100
 """Candidates of each leg where all of a kind is asked for."""
+NOT_LOADED = "the model was not loaded"
 FILES = "files"
 SESSIONS = "sessions"
 
 
-class Source(Protocol):
+class PassageSource(Protocol):
     """Finds passages in two halves, so that the first runs beside the embedding of the query."""
 
     def draft(self, query: str, audience: Audience, session: str | None) -> Any:
         """Do what needs no vector. Whatever is returned goes to `passages`; None: there is nothing to find."""
 
-    def passages(self, draft: Any, vector: tuple[Vector, str] | None) -> Sequence[Passage]:
+    def passages(self, draft: Any, vector: tuple[Vector, str] | None, *, agents: bool = False) -> Sequence[Passage]:
         """Return passages that are sure enough to be brought up unasked, best first.
 
-        `vector`: of the query, with the name of its space; None: there is no model.
+        `vector`: of the query, with the name of its space; None: there is no model. `agents`: also what an agent said
+        in conversations, for who asks for it.
         """
 
 
 class Legs:
     """Searches: words and slots in the caller's thread, vectors in a lane of their own, passages in another."""
 
-    def __init__(self, source: Source | None = None, *, near: int = NEAR, shared: int = SHARED) -> None:
+    def __init__(self, source: PassageSource | None = None, *, near: int = NEAR, shared: int = SHARED) -> None:
         """Have a model judge so many of the nearest, and so many more of those that share words."""
         self._source = source
         self._near = near
@@ -87,46 +95,84 @@ class Legs:
 
 def words(turn: Turn) -> list[Candidate]:
     """Find facts that share words with the prompt."""
+    index, why = _other_words(turn)
     with turn.read() as reader:
-        turn.lexical = lexical(reader, turn.query.text, turn.view, _most(turn))
+        turn.lexical = lexical(reader, turn.query.text, turn.view, _most(turn), index, why)
     return [
         Candidate(hit.fact, coverage=hit.coverage, rare=hit.rare, scores={LEXICAL: hit.score})
         for hit in turn.lexical.hits
     ]
 
 
+def _other_words(turn: Turn) -> tuple[WordIndex | None, str]:
+    """Return the other index of words if that is set, or why there is none."""
+    if turn.options.lexical == "fts5":
+        return None, AS_SET
+    if turn.leg is None:
+        return None, "there is no vector retriever"
+    index = turn.leg.index
+    return (index, AS_SET) if isinstance(index, WordIndex) else (None, "LanceDB is not used in this search")
+
+
 def slots(turn: Turn) -> list[Candidate]:
-    """Find facts whose slot the prompt names, and by their words those of the kind that it asks for."""
+    """Find facts whose slot the prompt names, or its entity alone, and by their words those of the kind asked for."""
     kind, found = turn.query.kind, [hit.fact for hit in turn.lexical.hits]
     with turn.read() as reader:
         facts = {fact.id: fact for fact in named(reader, turn.query.text, turn.view)}
+        spoken_of = of_named(turn.query.text, entities(reader, turn.query.text, turn.view, NOBODY))
         if kind is not None and len(kind.words) == 1:
             found += by_phrases(reader, kind.words[0], turn.view, _most(turn))
     if kind is not None:
         facts |= {fact.id: fact for fact in found if fact.id not in facts and kind.has(fact)}
-    return [Candidate(fact, named=True, scores={LOOKUP: fact.confidence}) for fact in facts.values()]
+    return [
+        *(Candidate(fact, named=True, scores={LOOKUP: fact.confidence}) for fact in facts.values()),
+        *(Candidate(fact, spoken_of=True) for fact in spoken_of if fact.id not in facts),
+    ]
 
 
-def meaning(turn: Turn, ticket: Ticket[tuple[Vectors, Survey]] | None) -> list[Candidate]:
-    """Find the facts that are nearest, and measure with the same vectors what the other legs found."""
+def meaning(turn: Turn, ticket: Ticket[tuple[Vectors, Survey, TriggerSurvey | None]] | None) -> list[Candidate]:
+    """Find the facts that are nearest, themselves or a trigger of theirs, and measure what the other legs found."""
     leg, result = turn.leg, ticket.result(turn.left) if ticket else None
     if leg is None:
-        raise MissingError("no model, or none yet")
+        if turn.view.tag is not None:
+            raise MissingError("a tag is searched by keyword")
+        raise MissingError(NOT_LOADED if turn.options.model else "no model, or not loaded yet")
     if ticket is None:
-        raise MissingError("resting or busy")
+        raise MissingError("paused or busy")
     leg.breaker.note(ok=result is not None, now=time.monotonic())
     if result is None:
         leg.embedder.interrupt()
         raise MissingError(ticket.error or "late")
-    queries, turn.survey = result
+    queries, turn.survey, turn.aims = result
     turn.cosines = dict(zip(turn.survey.ids, map(tuple, turn.survey.cosines.T.tolist()), strict=True))
-    others = [fact_id for fact_id in turn.found if fact_id not in turn.cosines]
+    named = dict.fromkeys((*turn.survey.ids, *(turn.aims.ids if turn.aims else ())))
+    others = [fact_id for fact_id in (*turn.found, *named) if fact_id not in turn.cosines]
     if others:
         turn.cosines |= all_cosines(turn.store.database, queries, others, leg.embedder.identity.id)
     # An index may lag behind: what it names is a candidate only if the database says so now.
-    fresh = [fact_id for fact_id in turn.survey.ids if fact_id not in turn.found]
+    fresh = [fact_id for fact_id in named if fact_id not in turn.found]
     facts = turn.store.database.query(by_ids, fresh, turn.view) if fresh else {}
+    if turn.aims is not None:
+        turn.aimed = _aimed(turn, turn.aims, leg, queries, (*turn.found, *facts))
     return [Candidate(fact) for fact in facts.values()]
+
+
+def _aimed(
+    turn: Turn, aims: TriggerSurvey, leg: VectorLeg, queries: Vectors, fact_ids: Sequence[str]
+) -> dict[str, list[tuple[Trigger, float]]]:
+    """Return the triggers of facts that may bring them up, each with the cosine of the part that is nearest to it."""
+    import numpy as np
+
+    space = leg.embedder.identity
+    with turn.read() as reader:
+        found = triggers.vectors(reader, space.id, space.dims, each=aims.each, fact_ids=fact_ids)
+        known = {trigger.id: trigger for some in triggers.of(reader, fact_ids).values() for trigger in some}
+    cosines = np.nan_to_num(np.max([dots(found.vectors, query) for query in queries], axis=0), posinf=0.0, neginf=0.0)
+    aimed: dict[str, list[tuple[Trigger, float]]] = {}
+    for name, fact_id, counts, cosine in zip(found.ids, found.fact_ids, found.counts, cosines.tolist(), strict=True):
+        if counts and name in known:
+            aimed.setdefault(fact_id, []).append((known[name], cosine))
+    return aimed
 
 
 def said_elsewhere(turn: Turn, ticket: Ticket[Sequence[Passage]] | None) -> list[Candidate]:
@@ -141,7 +187,7 @@ def _most(turn: Turn) -> int:
     return max(turn.options.candidates, OF_A_KIND if turn.query.kind else 0)
 
 
-def _nearest(turn: Turn, leg: VectorLeg, limit: int) -> tuple[Vectors, Survey]:
+def _nearest(turn: Turn, leg: VectorLeg, limit: int) -> tuple[Vectors, Survey, TriggerSurvey | None]:
     """Return the vectors of the query's parts, and what they are near to."""
     import numpy as np
 
@@ -154,10 +200,14 @@ def _nearest(turn: Turn, leg: VectorLeg, limit: int) -> tuple[Vectors, Survey]:
         # Passages need the vector alone: they are not to wait until the facts' index has been searched.
         turn.embedded.set()
     with turn.store.database.reading(deadline=turn.deadline):
-        return vectors, leg.index.survey(vectors, turn.view, limit)
+        survey = leg.index.survey(vectors, turn.view, limit)
+        # What triggers there were at another time is not known.
+        if leg.triggers is None or turn.view.as_of is not None:
+            return vectors, survey, None
+        return vectors, survey, leg.triggers.survey(vectors, turn.view, 2 * AIMED, survey.seen)
 
 
-def _passages(turn: Turn, source: Source, *, embeds: bool) -> Sequence[Passage]:
+def _passages(turn: Turn, source: PassageSource, *, embeds: bool) -> Sequence[Passage]:
     """Return the passages, by the query's vector too if it `embeds` in time."""
     with turn.store.database.reading(deadline=turn.deadline):
         draft = source.draft(turn.query.text, turn.view.audience, turn.session)
@@ -165,7 +215,8 @@ def _passages(turn: Turn, source: Source, *, embeds: bool) -> Sequence[Passage]:
             return ()
         if embeds:
             turn.embedded.wait(max(0.0, turn.left))
-        found = source.passages(draft, turn.vector)
+        about = turn.query.about
+        found = source.passages(draft, turn.vector, agents=about is not None and about.what == TRIED)
     turn.seconds[PASSAGES] = time.monotonic() - turn.began
     return found
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from perdure.hooks.types import Opening, Recall
+from perdure.hooks.types import Opening, Recall, RecallItem
 from perdure.recent import Recent
 from perdure.store import receipts
 from perdure.store.sql import Connection, run
@@ -37,12 +38,46 @@ Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
+class _Turn:
+    at: float  # when it began, epoch seconds
+    shown: frozenset[str] = frozenset()  # ids of what its block showed, and the opening before it
+    silent: bool = False  # whether it was given nothing
+    handed: set[str] = field(default_factory=set)  # ids of what tools have shown or changed in it
+    batch: str = field(default_factory=lambda: uuid.uuid4().hex)  # of what tools change in it
+
+
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """What a conversation's turn that goes on, and the one before it, have to do with."""
+
+    ids: frozenset[str]  # of memories that the user may have been told of when they spoke
+    since: float  # when the turn before began, epoch seconds
+    began: float  # when this one did
+    batch: str  # of what tools change in it
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a turn was given, for who has its reply."""
+
+    prompt: str
+    shown: Pairs
+    searched: frozenset[str]  # if it was given nothing, ids of what tools showed then
+    began: float  # epoch seconds
+
+
+@dataclass(slots=True)
 class _Shown:
     prompt: str = ""
     last: Pairs = ()
     ids: dict[str, None] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    opened: str | None = None  # the project in which its opening was given, "" for none; None: it was not yet
+    # By the projects in which it was opened, "" for none, what it was given there; None: there was nothing to say.
+    openings: dict[str, Opening | None] = field(default_factory=dict)
+    opening: Opening | None = None  # the one that was given last
+    unread: bool = False  # no turn has begun since
+    asked: bool = False  # something was looked up for a turn of it
+    turns: tuple[_Turn, ...] = ()  # the last two
 
 
 @dataclass(eq=False, repr=False)
@@ -52,8 +87,12 @@ class Ledger:
     key: bytes  # the store's, for traces
     earlier: Callable[[str], Traces]  # what a conversation was shown before this process, as receipts tell
     visible: Callable[[str], Iterable[str]] = lambda conversation: ()  # ids of that which the model still sees
-    # The project in which a process before this one opened it, if the model still sees that; else None.
-    opened: Callable[[str], str | None] = lambda conversation: None
+    # The projects in which a process before this one opened it, as far as the model still sees that.
+    opened: Callable[[str], frozenset[str]] = lambda conversation: frozenset()
+    # Whether it was compacted by a process before this one.
+    shortened: Callable[[str], bool] = lambda conversation: False
+    # Whether a process before this one looked up anything for it that the model may still see.
+    asked: Callable[[str], bool] = lambda conversation: False
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,37 +101,70 @@ class Ledger:
         # The receipts are told of a compaction behind it.
         self._forgotten: Recent[str, bool] = Recent(SESSIONS)
 
-    def note(self, key: str, prompt: str, recall: Recall | None) -> None:
-        """Keep what a turn was given."""
+    def note(self, key: str, prompt: str, recall: Recall | None, at: float = 0.0, *, asked: bool = True) -> None:
+        """Keep what a turn was given that begins at a time, epoch seconds; `asked`: whether anything was looked up."""
         with self._lock:
             shown = self._of(key)
+            shown.asked |= asked
+            opened = shown.opening if shown.opening and shown.unread else None
+            turn, shown.unread = _Turn(at, _ids(recall) | _ids(opened), recall is None), False
+            if shown.turns and shown.prompt and shown.prompt == prompt[:PROMPT]:
+                # A host may ask several times for one turn, before it tells of its end.
+                shown.turns[-1].shown |= turn.shown
+                shown.turns[-1].silent &= turn.silent
+            else:
+                shown.turns = (*shown.turns[-1:], turn)
             shown.prompt = prompt[:PROMPT]
-            shown.last = tuple((item.id, item.text) for item in recall.items) if recall else ()
-            shown.ids = _newest(shown.ids, dict.fromkeys(fact_id for fact_id, _ in shown.last))
+            fresh = tuple((item.id, item.text) for item in recall.items) if recall else ()
+            # What the conversation began with is still there.
+            shown.last = (*fresh, *((item.id, item.text) for item in (shown.opening.items if shown.opening else ())))
+            shown.ids = _newest(shown.ids, dict.fromkeys(fact_id for fact_id, _ in fresh))
             # They wait for `traces`, which a host that captures nothing never asks for.
-            shown.texts = _newest(shown.texts, dict(shown.last))
+            shown.texts = _newest(shown.texts, dict(fresh))
 
-    def open(self, key: str, project: str | None, opening: Opening) -> None:
-        """Keep what a conversation began with."""
-        texts = {item.id: item.text for item in opening.items}
+    def open(self, key: str, project: str, opening: Opening | None) -> None:
+        """Keep what a conversation began with in a project; None: there was nothing to say, or is no more."""
+        texts = {item.id: item.text for item in opening.items} if opening else {}
         self.ids(key)  # also what a process before this one has shown
         with self._lock:
             shown = self._of(key)
-            shown.opened, shown.last = project or "", tuple(texts.items())
+            shown.openings[project] = shown.opening = opening
+            shown.last, shown.unread = tuple(texts.items()), True
             shown.ids = _newest(shown.ids, dict.fromkeys(texts))
             shown.texts = _newest(shown.texts, texts)
 
-    def is_opened(self, key: str, project: str | None) -> bool:
-        """Return whether the model sees what a conversation began with, and the project is still the same."""
+    def is_opened(self, key: str, project: str) -> bool:
+        """Return whether a conversation was opened in a project, and the model sees what it was given there."""
         known = self._sessions.get(key)
-        before = known.opened if known else None
-        if before is None and self._forgotten.get(key) is None:
-            before = self.opened(key)
-        return before == (project or "")
+        return bool(known and project in known.openings) or (
+            self._forgotten.get(key) is None and project in self.opened(key)
+        )
+
+    def openings(self, key: str) -> Mapping[str, Opening | None]:
+        """Return what this process had a conversation begin with, by project; None: there was nothing to say."""
+        with self._lock:
+            known = self._sessions.get(key)
+            return dict(known.openings) if known else {}
+
+    def begun(self, key: str) -> frozenset[str]:
+        """Return the ids of what a conversation was opened with, if no turn of it has begun since."""
+        with self._lock:
+            known = self._sessions.get(key)
+            return _ids(known.opening) if known and known.unread else frozenset()
+
+    def is_compacted(self, key: str) -> bool:
+        """Return whether the model no longer sees all that was said in a conversation."""
+        return self._forgotten.get(key) is not None or self.shortened(key)
 
     def is_new(self, key: str) -> bool:
-        """Return whether nothing is known of a conversation yet."""
-        return self._sessions.get(key) is None
+        """Return whether a conversation was given nothing yet, and no turn of it has begun."""
+        known = self._sessions.get(key)
+        return known is None or not (known.turns or known.opening)
+
+    def is_unasked(self, key: str) -> bool:
+        """Return whether nothing was looked up yet for a conversation, or nothing that its model still sees."""
+        known = self._sessions.get(key)
+        return not (known and known.asked) and (self._forgotten.get(key) is not None or not self.asked(key))
 
     def ids(self, key: str) -> frozenset[str]:
         """Return the ids of all that a conversation was given since it was last compacted."""
@@ -103,17 +175,45 @@ class Ledger:
             shown.ids = _newest(before, shown.ids)
             return frozenset(shown.ids)
 
+    def add(self, key: str, items: Iterable[RecallItem]) -> None:
+        """Keep that something was shown besides, as before a tool ran."""
+        texts = {item.id: item.text for item in items}
+        with self._lock:
+            shown = self._of(key)
+            shown.ids = _newest(shown.ids, dict.fromkeys(texts))
+            shown.texts = _newest(shown.texts, texts)
+
     def last(self, key: str) -> Pairs:
         """Return what the turn that goes on was given, id and text, in the order of its block."""
         with self._lock:
             shown = self._sessions.get(key)
             return shown.last if shown else ()
 
-    def take(self, key: str) -> tuple[str, Pairs]:
-        """Return the prompt and what the newest turn was given, once."""
+    def hand(self, key: str, ids: Iterable[str]) -> None:
+        """Keep that tools have shown or changed these memories in the turn that goes on."""
+        with self._lock:
+            known = self._sessions.get(key)
+            if known is not None and known.turns:
+                known.turns[-1].handed.update(ids)
+
+    def lately(self, key: str) -> Lately | None:
+        """Return what the turn that goes on and the one before it have to do with; None if none is known."""
+        with self._lock:
+            known = self._sessions.get(key)
+            if known is None or not known.turns:
+                return None
+            # The user spoke before what a tool shows in this very turn.
+            first, last = known.turns[0], known.turns[-1]
+            ids = last.shown | (first.shown | first.handed if first is not last else frozenset())
+            return Lately(ids, first.at, last.at, last.batch)
+
+    def take(self, key: str) -> Ended:
+        """Return what the newest turn was given, once."""
         with self._lock:
             shown = self._of(key)
-            taken = shown.prompt, shown.last
+            turn = shown.turns[-1] if shown.turns else _Turn(0.0)
+            searched = frozenset(turn.handed - shown.ids.keys() if turn.silent and shown.prompt else ())
+            taken = Ended(shown.prompt, shown.last, searched, turn.at)
             shown.prompt, shown.last = "", ()
             return taken
 
@@ -143,6 +243,10 @@ class Ledger:
 
     def _of(self, key: str) -> _Shown:
         return self._sessions.first(key, _Shown())
+
+
+def _ids(given: Recall | Opening | None) -> frozenset[str]:
+    return frozenset(item.id for item in given.items) if given else frozenset()
 
 
 def _newest(before: Mapping[str, Value], shown: Mapping[str, Value]) -> dict[str, Value]:
@@ -207,14 +311,14 @@ def visible(store: Store) -> Callable[[str], Iterable[str]]:
     return read
 
 
-def opened(store: Store) -> Callable[[str], str | None]:
-    """Return a function that reads in which project a conversation, named by its cursor, was opened last."""
+def from_receipts(
+    store: Store, reader: Callable[[Connection, str | None, str, float], Value]
+) -> Callable[[str], Value]:
+    """Return a function that asks of the receipts of a conversation, named by its cursor, what a reader does."""
 
-    def read(conversation: str) -> str | None:
-        with store.database.read() as connection:
-            bodies = _receipts(store, connection, conversation)
-        seen = (body for body in bodies if not body.get(receipts.COMPACTED))
-        return next((body["opening"] for body in seen if "opening" in body), None)
+    def read(conversation: str) -> Value:
+        scope, _, session = conversation.partition("\0")
+        return store.database.query(reader, session or None, scope, store.clock.now() - SECONDS)
 
     return read
 

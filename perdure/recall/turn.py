@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar, cast
 from perdure.embed.base import Embedder, Floats, Vector
 from perdure.errors import PerdureError, StoreError
 from perdure.hooks.types import RecallItem
+from perdure.index.trigger_index import TriggerIndex, TriggerSurvey
 from perdure.index.vector_index import Survey, Surveyor
 from perdure.ranking.calibration import Calibration
 from perdure.recall.expand import OFF, Expansion
@@ -23,6 +24,7 @@ from perdure.store.fact import Fact
 from perdure.store.search import Lexical, View
 from perdure.store.sql import Connection
 from perdure.store.store import Store
+from perdure.store.triggers import Trigger
 
 _Found = TypeVar("_Found")
 CountTokens = Callable[[str], int]
@@ -37,6 +39,8 @@ class Passage:
     text: str  # what it says, with who said it
     about: str  # the day it is of, or the headings above it
     score: float  # 0 to 1, on one scale for all queries
+    at: float | None = None  # when it was said, epoch seconds
+    said: str = ""  # the text alone, as it was said
 
 
 @dataclass(eq=False, slots=True)
@@ -51,6 +55,9 @@ class Candidate:
     coverage: float = 0.0  # share of the query's weighted words that it holds, 0 to 1
     rare: bool = False  # whether one of these words is rare in the store
     named: bool = False  # whether the prompt names the slot that it fills, entity and key
+    spoken_of: bool = False  # whether it names the entity of that slot
+    trigger: Trigger | None = None  # which is nearer to the prompt than the memory itself, the nearest of its own
+    in_sight: bool = False  # whether it was said in this conversation, and the model still sees that
     probability: float | None = None  # that it helps, 0 to 1; None: no model can tell
     features: Floats | None = None  # by which a model tells
     scores: dict[str, float] = field(default_factory=dict)  # per leg, its raw score
@@ -59,6 +66,7 @@ class Candidate:
     text: str = ""
     category: str = ""
     note: str = ""  # how old it is, or how long; empty: nothing
+    name: str = ""  # its short id; empty: the model has no tool that takes one
     # That it is earlier than another, or what of it is out of date; empty: nothing. It stands in every format.
     mark: str = ""
 
@@ -78,11 +86,31 @@ class Candidate:
         return RecallItem(self.id, self.text, self.category, self.leg, self.score)
 
 
+class Beside(Protocol):
+    """What the model sees in any case: the host's own memory files."""
+
+    @property
+    def tokens(self) -> int:
+        """Of what is the user's own, about."""
+
+    @property
+    def own(self) -> Beside:
+        """What is the user's own alone: nobody else's word leaves out what is pinned or a standing instruction."""
+
+    def says(self, text: str, until: float) -> str:
+        """Return the name of a file that says what a memory says; empty: none is found in time."""
+
+    def otherwise(self, fact: Fact, until: float) -> str:
+        """Return a remark on a file that has another value for what a memory is about; empty: none is found in time."""
+
+
 class Judge(Protocol):
     """Tells which memories have evidence enough, and how well each fits."""
 
     floor: float | None = None  # cosine from which on a hit is evidence; None: cosines tell nothing by themselves
     threshold: float | None = None  # probability from which on a memory comes up; None: no model tells it
+    # The same for what is known of whom or what the prompt names; None: that it is named brings nothing up.
+    least_of_named: float | None = 0.0
 
     def passes(self, each: Candidate) -> bool:
         """Return whether a memory has evidence enough."""
@@ -108,10 +136,17 @@ class VectorLeg:
     calibration: Calibration  # tells it from a cosine
     gate: LearnedGate | None = None  # tells it from all that is known, if it was fitted on this very embedder
     breaker: Breaker = field(default_factory=Breaker)  # lets the leg rest when it fails
+    triggers: TriggerIndex | None = None  # of the same space; None: triggers are not looked at
 
     def asked(self, query: Query) -> list[str]:
         """Return what is embedded of a query: its parts, if the gate can tell them apart."""
         return list(query.parts) if self.gate is not None and query.parts else [query.text]
+
+    def close(self) -> None:
+        """Release what its indexes hold."""
+        self.index.close()
+        if self.triggers is not None:
+            self.triggers.close()
 
 
 class MissingError(PerdureError):
@@ -129,7 +164,9 @@ class Turn:
     leg: VectorLeg | None
     deadline: float  # `time.monotonic()` after which a retriever is left behind
     session: str | None = None
-    first: bool = False  # whether it is the first prompt of a session
+    first: bool = False  # whether it is the first prompt of a session that is looked up
+    # Tells whether the model no longer sees all that was said in the session; None: there is no session.
+    compacted: Callable[[], bool] | None = None
     shared: int = SHARED  # how many a model judges of those that share words, beside the nearest
     found: dict[str, Candidate] = field(default_factory=dict)  # all, by id; each may be seen by the audience
     ranked: list[Candidate] = field(default_factory=list)  # the facts that are to come up, best first
@@ -137,11 +174,15 @@ class Turn:
     seconds: dict[str, float] = field(default_factory=dict)  # per retriever, until it was through
     expansion: Expansion = OFF  # what was added to the query
     judge: Judge | None = None  # None: nothing was searched for
+    notes: list[str] = field(default_factory=list)  # what the block says besides
     # What a judge looks at beside the candidates: words, the nearest, their cosines with each part of the query.
     lexical: Lexical = field(default_factory=lambda: Lexical((), {}, {}))
     survey: Survey | None = None
     cosines: dict[str, tuple[float, ...]] = field(default_factory=dict)
     agree: float = 1.0  # length of the mean of the parts' vectors
+    aims: TriggerSurvey | None = None  # None: there are no triggers to be seen
+    # Of each candidate that has triggers, these with their cosines.
+    aimed: dict[str, list[tuple[Trigger, float]]] = field(default_factory=dict)
     vector: tuple[Vector, str] | None = None  # of the query, with the name of its space
 
     def __post_init__(self) -> None:
@@ -191,6 +232,7 @@ class Turn:
         for each in self.tried(name, find) or ():
             known = self.found.setdefault(each.id, each)
             known.named |= each.named
+            known.spoken_of |= each.spoken_of
             known.scores |= each.scores
         self.states.setdefault(name, "ok")
         self.seconds.setdefault(name, time.monotonic() - self.began)
@@ -202,7 +244,7 @@ class Turn:
             if each.id not in there:
                 there.add(each.id)
                 known = self.found.setdefault(each.id, each)
-                known.leg, known.score = each.leg, each.score
+                known.leg, known.score, known.mark = each.leg, each.score, each.mark or known.mark
                 self.ranked.append(known)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, tzinfo
@@ -10,13 +11,14 @@ from typing import Final
 
 from perdure.recall.aliases import bridging
 from perdure.recall.options import DATES, DIRECTIVE, LINKS, PROFILE, Directive
-from perdure.recall.turn import Candidate, Turn
+from perdure.recall.turn import Candidate, Passage, Turn
 from perdure.recent import Recent
 from perdure.regex import lazy
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, is_single_valued
 from perdure.store.links import related
 from perdure.store.search import View, by_ids, by_phrases, by_words, lexical, lookup
 from perdure.store.sql import Connection, dialect, marks, run
+from perdure.store.transaction import REFLECTED
 from perdure.store.trust import SUPERSEDES
 from perdure.text.lexicon import table
 from perdure.text.normalise import fold, fts_text, match_query, match_terms
@@ -42,8 +44,19 @@ _RANK = (
 @cache
 def _worded() -> str:
     """Return the full-text query for what is worded as a standing instruction."""
-    phrases = table("recall", "words")["standing"]["phrases"].strip().replace("\n", ",").split(",")
-    return f"category : ({_any_of(_INSTRUCTING)}) AND text : ({_any_of(phrases)})"
+    return f"category : ({_any_of(_INSTRUCTING)}) AND text : ({_any_of(_phrases())})"
+
+
+@cache
+def _instruction() -> re.Pattern[str]:
+    # By how words begin, for the index compares stems.
+    return re.compile(rf"\b(?:{'|'.join(re.escape(fold(phrase)) for phrase in _phrases())})")
+
+
+def _phrases() -> list[str]:
+    """Return what a standing instruction is worded with."""
+    found = table("recall", "words")["standing"]["phrases"].replace("\n", ",").split(",")
+    return [phrase.strip() for phrase in found if phrase.strip()]
 
 
 def _any_of(phrases: Sequence[str]) -> str:
@@ -66,7 +79,7 @@ def standing(connection: Connection, view: View, limit: int) -> list[Fact]:
     # The indexes are named because without statistics SQLite goes by the one that tells least: what is superseded.
     sql = (
         "SELECT facts.id, facts.entity, facts.key FROM facts WHERE facts.seq IN ("
-        f"SELECT facts.seq FROM facts {words.by_index('facts_scope')} WHERE facts.pinned = 1 AND {condition}"
+        f"SELECT facts.seq FROM facts {words.by_index('facts_pinned')} WHERE facts.pinned = 1 AND {condition}"
         f" UNION ALL SELECT * FROM (SELECT facts.seq FROM facts {words.by_index('facts_entity')}"
         f" WHERE facts.entity_folded = ? AND {lasting} ORDER BY facts.seq DESC LIMIT ?) AS kept"
         f" UNION ALL SELECT * FROM (SELECT facts.seq FROM {source} AND {lasting}"
@@ -80,6 +93,14 @@ def standing(connection: Connection, view: View, limit: int) -> list[Fact]:
     for fact_id, slot in slots.items():
         first.setdefault(slot, fact_id)
     return reread(connection, list(first.values())[: max(0, limit)], view)
+
+
+def instructs(memory: Fact | Passage) -> bool:
+    """Return whether a memory is pinned or worded as a standing instruction; no passage is."""
+    if not isinstance(memory, Fact) or memory.pinned:
+        return isinstance(memory, Fact)
+    lasting = memory.category in _INSTRUCTING and memory.decay_class in _LASTING
+    return lasting and (folded_slot(memory.entity) == CONVENTION or bool(_instruction().search(fold(memory.text))))
 
 
 def reread(connection: Connection, ids: Sequence[str], view: View) -> list[Fact]:
@@ -233,6 +254,21 @@ def written(day: date) -> Iterator[str]:
             yield from (f"{number} {name}", f"{number} of {name}", f"{number} de {name}", f"{name} {number}")
 
 
+def named_days(days: Sequence[date]) -> str:
+    """Return the full-text query for what may name one of these days, at a fraction of what all its forms would cost.
+
+    A month stands in it by its name, and the number of a day; or month and year in figures.
+    """
+    months = list(dict.fromkeys((day.year, day.month) for day in days))
+    names = match_query(name for _, month in months for name in _MONTHS[month - 1])
+    numbers = match_query(form for day in days for form in (str(day.day), f"{day.day}{_ending(day.day)}"))
+    figures = match_query(
+        form for year, month in months for number in {f"{month}", f"{month:02}"}
+        for form in (f"{year} {number}", f"{number} {year}")
+    )  # fmt: skip
+    return f"({names}) AND ({numbers}) OR {figures}"
+
+
 def _ending(number: int) -> str:
     return {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number // 10 != 1 else 0, "th")
 
@@ -275,11 +311,15 @@ def linked(turn: Turn) -> list[Candidate]:
     seeds = {each.id: each.score for each in turn.ranked}
     with turn.read() as reader:
         reached = related(reader, seeds, turn.view, turn.options.link_depth)
+    # A pattern quotes what it is linked with, and is about no one memory of it.
+    memories = (*(each.memory for each in turn.ranked), *(each.fact for each in reached))
+    patterns = {each.id for each in memories if isinstance(each, Fact) and each.extraction_method == REFLECTED}
     best = max(seeds.values())
     found = [
         Candidate(each.fact, LINKS, best * each.link.strength * _LINK_SHARE**each.depth)
         for each in reached
         if each.link.type not in _NOT_FOLLOWED
+        and patterns.isdisjoint((each.link.source, each.link.target))
         and (each.fact.id not in turn.found or turn.found[each.fact.id].verdict == NO_EVIDENCE)
     ]
     return sorted(found, key=lambda each: (-each.score, each.id))[:_LINKED]

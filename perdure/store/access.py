@@ -58,11 +58,11 @@ def unavailable(path: Path, error: OSError) -> StoreError:
     why = error.strerror or type(error).__name__
     if error.errno in _LOCKLESS:
         return StoreUnavailableError(
-            f"the drive of {path} knows no locks ({why}), and memory needs them; name a folder on another drive, with"
+            f"the file system of {path} does not support locks ({why}), which perdure needs; choose another folder with"
             " PERDURE_HOME or --home"
         )
     return StoreUnavailableError(
-        f"{path} cannot be used ({why}); name a folder that can be written, for the store with PERDURE_HOME"
+        f"{path} cannot be used ({why}); choose a writable path, for the store in PERDURE_HOME"
     )
 
 
@@ -88,19 +88,20 @@ def lockless(folder: Path) -> StoreError | None:
 def unreadable(path: Path, error: apsw.Error) -> StoreError:
     """Return the error that says in our terms why SQLite cannot read or write a file."""
     if is_full(path.parent):
-        return StoreFullError(f"the disk is full; {path.name} kept nothing of this change. Free some space and retry")
+        return StoreFullError(f"the disk is full; {path.name} is unchanged. Free some space and retry")
     code = apsw.mapping_extended_result_codes.get(getattr(error, "extendedresult", 0), "")
     why = _WORDS.get(type(error), "the disk or file system reports an error")
     return StoreUnavailableError(f"{path} cannot be read or written: {why} ({code or type(error).__name__})")
 
 
-def reader(path: Path) -> apsw.Connection:
+def reader(path: Path, *, leaves_nothing: bool = False) -> apsw.Connection:
     """Open a database that this process cannot write; another one may, as from outside of a container.
 
-    To be used for one moment: what lies beside the file decides how it must be opened.
+    To be used for one moment: what lies beside the file decides how it must be opened. With `leaves_nothing`, no file
+    is created beside it.
     """
     failed: apsw.Error | None = None
-    for options, exclusive in _ways(path):
+    for options, exclusive in _ways(path, leaves_nothing):
         connection = apsw.Connection(
             f"{path.absolute().as_uri()}?{options}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         )
@@ -120,9 +121,10 @@ def reader(path: Path) -> apsw.Connection:
     raise failed or apsw.CantOpenError(str(path))
 
 
-def _ways(path: Path) -> Iterator[tuple[str, bool]]:
-    # With the log's index beside it, as while somebody has it open, and after a kill.
-    yield "mode=ro", False
+def _ways(path: Path, leaves_nothing: bool) -> Iterator[tuple[str, bool]]:
+    # With the log's index beside it, as while somebody has it open, and after a kill. SQLite creates a missing one.
+    if not leaves_nothing or path.with_name(f"{path.name}-shm").exists():
+        yield "mode=ro", False
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         # A log without its index: the index is made in memory. Nobody has it open, so there is nobody to lock out.
@@ -134,7 +136,7 @@ def _ways(path: Path) -> Iterator[tuple[str, bool]]:
 
 
 def _told(what: str, reason: str) -> str:
-    return f"{what} cannot be written ({reason}); memories are shown, changes are refused"
+    return f"{what} cannot be written ({reason}); memories can be read but not changed"
 
 
 def _reason(folder: Path) -> str:
@@ -145,13 +147,17 @@ def _reason(folder: Path) -> str:
 
 
 @contextmanager
-def opened(path: Path, *, looks: bool = False) -> Iterator[apsw.Connection]:
+def opened(path: Path, *, looks: bool = False, leaves_nothing: bool = False) -> Iterator[apsw.Connection]:
     """Lend one connection to a file that is there already, for a look or a copy beside any `Database`.
 
-    With `looks`, nothing is written. Whatever fails, the file is as it was.
+    With `looks`, nothing is written; with `leaves_nothing`, no file is created beside it either. Whatever fails, the
+    file is as it was.
     """
     try:
-        connection = reader(path) if looks else apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        if looks:
+            connection = reader(path, leaves_nothing=leaves_nothing)
+        else:
+            connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.set_busy_timeout(1_000)
             yield connection
@@ -160,9 +166,9 @@ def opened(path: Path, *, looks: bool = False) -> Iterator[apsw.Connection]:
     except (apsw.BusyError, apsw.LockedError) as error:
         raise StoreBusyError(f"{path} is in use; {CLOSE}") from error
     except apsw.FullError as error:
-        raise StoreFullError(f"the disk is full; {path.name} is as it was. Free some space and retry") from error
+        raise StoreFullError(f"the disk is full; {path.name} is unchanged. Free some space and retry") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise StoreCorruptError(f"{path} is not an intact SQLite database; it was left as it is") from error
+        raise StoreCorruptError(f"{path} is not an intact SQLite database; it was left untouched") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError) as error:
         raise unreadable(path, error) from error
     except apsw.Error as error:

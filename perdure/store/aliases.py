@@ -85,11 +85,19 @@ class Names:
             for one, two in permutations(called.values(), 2):
                 linked = OtherName(two.text, two.words, one.facts + two.facts)
                 others.setdefault(one.words, {}).setdefault(two.words, linked)
+        return cls._sized({name: tuple(linked.values()) for name, linked in others.items()})
+
+    @classmethod
+    def alone(cls, names: Iterable[Words]) -> Names:
+        """Gather names that stand for nothing else, to be found in a text."""
+        return cls._sized(dict.fromkeys(filter(None, names), ()))
+
+    @classmethod
+    def _sized(cls, others: Mapping[Words, Sequence[OtherName]]) -> Names:
         sizes: dict[str, set[int]] = {}
         for name in others:
             sizes.setdefault(name[0], set()).add(len(name))
-        named = {name: tuple(linked.values()) for name, linked in others.items()}
-        return cls(named, {first: sorted(counts, reverse=True) for first, counts in sizes.items()})
+        return cls(others, {first: sorted(counts, reverse=True) for first, counts in sizes.items()})
 
     def beside(self, name: str) -> tuple[str, ...]:
         """Return what else something of this name may be called."""

@@ -179,10 +179,10 @@ class Database(Backend):
             pages: int = run(connection, "PRAGMA page_count")[0][0]
             free: int = run(connection, "PRAGMA freelist_count")[0][0]
             if free < max(FREE_PAGES, FREE_SHARE * pages):
-                return f"{free} of {pages} pages are free: the file stays as it is"
+                return f"{free} of {pages} pages are free: nothing to reclaim"
             pause()
             run(connection, "VACUUM")
-        return f"{free} of {pages} pages given back"
+        return f"{free} of {pages} pages reclaimed"
 
     def shed(self, *, rows: bool = True) -> str | None:
         """Leave nothing of what was deleted in the file, or in its log alone; see `Backend.shed`."""
@@ -245,7 +245,7 @@ class Database(Backend):
 
     def _check_open(self) -> None:
         if self._forked:
-            raise StoreClosedError(f"{self.path.name} was opened before this process was forked; open it anew here")
+            raise StoreClosedError(f"{self.path.name} was opened before this process was forked; reopen it here")
         if self._closed:
             raise StoreClosedError(f"{self.path.name} is closed")
 
@@ -335,16 +335,16 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
     name = path.name
     match error:
         case apsw.FullError():
-            return StoreFullError(f"the disk is full; {name} kept nothing of this change. Free some space and retry")
+            return StoreFullError(f"the disk is full; {name} is unchanged. Free some space and retry")
         case apsw.InterruptError():
-            return StoreBusyError(f"reading {name} took too long and was broken off")
+            return StoreBusyError(f"reading {name} took too long and was stopped")
         case apsw.BusyError() | apsw.LockedError():
             busy = f"{name} is locked by another process; retry, or close that process"
             return lockless(path.parent) or StoreBusyError(busy)
         case apsw.NotADBError() | apsw.CorruptError():
             how = "Move it away or restore a backup over it"
             if name == "facts.db":
-                how = "`perdure recover` shows what can be brought back"
+                how = "`perdure recover` shows what can be recovered"
             return StoreCorruptError(f"{path} is not an intact SQLite database; it was left untouched. {how}")
         case apsw.ConnectionClosedError():
             return StoreClosedError(f"{name} is closed")

@@ -49,11 +49,11 @@ class Parked:
 class Pruned:
     """What a prune did, or would do."""
 
-    expired: tuple[str, ...] = ()  # ids of facts that are in no answer any more; `undo` brings them back
-    removed: tuple[str, ...] = ()  # ids of facts that are in no table any more
-    parked: Parked | None = None  # set if nothing was done, as too much would have expired at once
-    batch: str | None = None  # names what expired, for `undo`
-    proposals: tuple[str, ...] = ()  # ids of proposals that nobody answered in time, and that are gone
+    expired: tuple[str, ...] = ()  # ids of facts now hidden; `undo` restores them
+    removed: tuple[str, ...] = ()  # ids of facts removed from all tables
+    parked: Parked | None = None  # set if nothing was done because too many would have expired at once
+    batch: str | None = None  # batch of what expired, for `undo`
+    proposals: tuple[str, ...] = ()  # ids of proposals that expired unanswered and were removed
 
 
 def prune(
@@ -104,7 +104,7 @@ def end_moments(store: Store, scope: Scope, session: str, *, others: bool = Fals
         return
     with store.write(_AUTHOR) as tx:
         for fact_id in _ids(tx.connection, sql, *values):
-            tx.change(fact_id, "expire", {"expires_at": now, "valid_until": now}, reason="its session is over")
+            tx.change(fact_id, "expire", {"expires_at": now, "valid_until": now}, reason="its session ended")
 
 
 def parked_expiry(store: Store) -> Parked | None:
@@ -119,7 +119,7 @@ def _expire(store: Store, fact_ids: Sequence[str], now: float, batch: str) -> li
         # What was confirmed meanwhile lives on.
         still = _ids(tx.connection, f"{_DUE} AND {_AMONG}", now, json.dumps(fact_ids))
         for fact_id in still:
-            tx.change(fact_id, "expire", {"valid_until": tx.fact(fact_id).expires_at}, reason="its time was over")
+            tx.change(fact_id, "expire", {"valid_until": tx.fact(fact_id).expires_at}, reason="it expired")
     return still
 
 

@@ -22,57 +22,57 @@ CATEGORIES = ("preference", "fact", "decision", "entity", "other")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Fact(Dated):
-    """One thing that is remembered. All times are epoch seconds; `to_dict` and `created` tell them as people do."""
+    """One memory. All times are epoch seconds; `to_dict` and `created` give them in readable form."""
 
     text: str
     id: str = ""  # UUID
-    why: str | None = None  # the reason that was given for it
+    why: str | None = None  # the reason given for it
     category: str = "other"  # one of `CATEGORIES`, or a configured one
     importance: float = 0.5  # 0 to 1
     # The slot it fills (entity, key and value), such as ("user", "birthday", "3 May").
     entity: str | None = None
     key: str | None = None
     value: str | None = None
-    source: str = "conversation"  # a word for people
-    channel: Channel = Channel.UNKNOWN  # which way it came in; decides what it may do
+    source: str = "conversation"  # a label for people
+    channel: Channel = Channel.UNKNOWN  # where it came from; decides what it may do
     created_at: Epoch = 0.0
-    source_date: Epoch | None = None  # when it was said, if that is not when it was stored
+    source_date: Epoch | None = None  # when it was said, if not when it was stored
     decay_class: str = DEFAULT_CLASS
     expires_at: Epoch | None = None
     decay_freeze_until: Epoch | None = None
     last_confirmed_at: Epoch | None = None
     confidence: float = 1.0  # 0 to 1, falls with age
-    summary: str | None = None  # stands for a long text in a recalled block
+    summary: str | None = None  # shown instead of a long text in a recalled block
     tags: tuple[str, ...] = ()  # topic labels
     preserve_tags: bool = False
     normalized_hash: str = ""
-    recall_count: int = 0  # how often it reached an agent, in a block or through a tool; changes no rank
-    access_count: int = 0  # how often it was used; this lets it count for more and live longer
-    injected_count: int = 0  # how often it was put into a prompt
+    recall_count: int = 0  # how often it reached an agent, in a block or through a tool; does not affect ranking
+    access_count: int = 0  # how often it was used; raises its score and extends its life
+    injected_count: int = 0  # how often it was added to a prompt
     reinforced_count: int = 0  # how often it was said again
     last_accessed: Epoch | None = None  # when it was last used
-    # From when and until when it was true in the world.
+    # The period in which it was true.
     valid_from: Epoch | None = None
     valid_until: Epoch | None = None
-    # Its place in a chain of versions: when and by what it was replaced, and what it replaces.
+    # Its place in the chain of versions: when and by what it was replaced, and what it replaces.
     superseded_at: Epoch | None = None
     superseded_by: str | None = None
     supersedes_id: str | None = None
-    forgotten_at: Epoch | None = None  # a forgotten fact is in no answer, but can be brought back
+    forgotten_at: Epoch | None = None  # a forgotten fact is in no answer, but can be restored
     tier: str = "warm"  # hot, warm or cold
-    # To whom it belongs.
+    # Whom it belongs to.
     scope: str = "global"
     scope_target: str = ""
     embedding_model: str | None = None
     # The session and the turn in which it was said.
     provenance_session: str | None = None
     source_turn: str | None = None
-    extraction_method: str | None = None  # how it was derived
+    extraction_method: str | None = None  # how it was extracted
     extraction_confidence: float = 1.0
     pinned: bool = False  # never evicted
     review_state: str = "approved"  # approved, pending or rejected; only approved facts are recalled unasked
-    metadata: Mapping[str, Any] = field(default_factory=dict)  # anything else, JSON values
-    change_seq: int = 0  # the journal entry that changed it last
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # other JSON values
+    change_seq: int = 0  # the last journal entry that changed it
 
     @property
     def created(self) -> dt.datetime:
@@ -83,6 +83,11 @@ class Fact(Dated):
     def effective_date(self) -> float:
         """When it was said, as far as known; decides between equals."""
         return self.source_date if self.source_date is not None else self.created_at
+
+    @property
+    def since(self) -> float:
+        """When it was stored with these words: it keeps its dates when they are changed."""
+        return max(self.created_at, self.valid_from or 0.0)
 
     @property
     def zone(self) -> dt.tzinfo | None:
@@ -150,7 +155,7 @@ def tags_of(value: object) -> tuple[str, ...]:
         told = [str(each) if type(each) is int else each for each in given if each not in (None, "")]
         if all(isinstance(each, str) for each in told):
             return tuple(map(clean, told))
-    raise refused(value, "a list of texts, as ['drinks', 'summer']")
+    raise refused(value, "a list of strings, such as ['drinks', 'summer']")
 
 
 def split_tags(text: str) -> tuple[str, ...]:
@@ -158,8 +163,13 @@ def split_tags(text: str) -> tuple[str, ...]:
     return tuple(tag for tag in text.split(",") if tag)
 
 
+def _metadata(text: str) -> Any:
+    # Nearly all have none, and a turn reads a hundred.
+    return {} if text == "{}" else json.loads(text)
+
+
 _READERS: Mapping[str, Callable[[Any], Any]] = {
-    "channel": Channel, "tags": split_tags, "metadata": json.loads, **dict.fromkeys(_BOOLEANS, bool)
+    "channel": Channel, "tags": split_tags, "metadata": _metadata, **dict.fromkeys(_BOOLEANS, bool)
 }  # fmt: skip
 _READ = {COLUMNS.index(name): read for name, read in _READERS.items()}
 """How each column is read that holds something else than a fact does, by its place."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not as it should be."""
+    """A problem found by `verify`."""
 
     what: str
     where: str  # the id, file, table or row
     hint: str  # what to do about it
-    repair: str = ""  # the repair that `fix` does for it; empty: there is none
+    repair: str = ""  # the repair that `fix` makes; empty: there is none
 
     @property
     def fixable(self) -> bool:

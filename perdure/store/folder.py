@@ -40,7 +40,7 @@ def prepare_folder(path: Path) -> Path:
     except OSError as error:
         raise unavailable(path, error) from error
     if not os.access(path, os.W_OK | os.X_OK):
-        raise StoreUnavailableError(f"folder {path} cannot be written; change its owner or set PERDURE_HOME")
+        raise StoreUnavailableError(f"folder {path} is not writable; change its owner or set PERDURE_HOME")
     return path
 
 
@@ -182,7 +182,8 @@ class Presence:
                 self._lock.acquire(timeout=0)
         except Timeout:
             raise StoreBusyError(
-                f"{folder} has been purged of memories by another process for {patience:.0f} s; retry when it is done"
+                f"another process has been purging memories from {folder} for {patience:.0f} s;"
+                " retry when it has finished"
             ) from None
         except OSError as error:
             raise unavailable(self._path, error) from error
@@ -195,8 +196,7 @@ class Presence:
             if self._path not in _own:
                 return
             _own.remove(self._path)
-        self._path.unlink(missing_ok=True)
-        self._lock.release()
+        _leave(self._lock, self._path)
 
 
 @contextmanager
@@ -225,11 +225,20 @@ def _held(path: Path) -> bool:
         return False
     lock = file_lock(path)
     try:
-        with lock.acquire(timeout=0):
-            path.unlink(missing_ok=True)
-            return False
+        lock.acquire(timeout=0)
     except Timeout:
         return True
+    _leave(lock, path)
+    return False
+
+
+def _leave(lock: FileLock, path: Path) -> None:
+    """Remove the file of a lock that is held, and release it; Windows removes no file that is open."""
+    with suppress(PermissionError):
+        path.unlink(missing_ok=True)
+    lock.release()
+    with suppress(PermissionError):
+        path.unlink(missing_ok=True)
 
 
 def _room(folder: Path) -> Path:

@@ -25,11 +25,11 @@ REMOVALS = ("purge", "prune")
 class Change(Dated):
     """An entry of the journal."""
 
-    seq: int  # its number; later changes have higher ones
+    seq: int  # its number, increasing
     at: Epoch  # when, epoch seconds
     action: str  # such as "add", "supersede" or "reinforce"
     fact: Fact  # the fact it was done to, as it is now
-    other_id: str | None  # the other fact it has to do with, such as the one that takes its place, if that may be read
+    other_id: str | None  # the other fact involved, such as the one that replaces it, if readable
     channel: str
     host: str
     session: str | None
@@ -62,11 +62,11 @@ def changes(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class History(Dated):
-    """How a fact became what it is."""
+    """The history of a memory."""
 
-    # The fact in all its versions, oldest first, also if it is superseded, expired or forgotten
+    # All its versions, oldest first, even if superseded, expired or forgotten
     versions: Sequence[Fact]
-    changes: Sequence[Change]  # the journal's entries of all of them, oldest first
+    changes: Sequence[Change]  # the journal entries of all versions, oldest first
 
 
 def history(connection: Connection, fact_id: object, view: View) -> History:
@@ -84,7 +84,7 @@ def history(connection: Connection, fact_id: object, view: View) -> History:
         found = by_ids(connection, sorted(filter(None, near)), whole) if near else {}
         versions |= found
         waiting += found.values()
-    ordered = sorted(versions.values(), key=lambda each: (each.created_at, each.superseded_at is None, each.change_seq))
+    ordered = sorted(versions.values(), key=lambda each: (each.since, each.superseded_at is None, each.change_seq))
     return History(ordered, changes(connection, view.audience, 0, -1, of=versions))
 
 
@@ -94,16 +94,16 @@ _ENDS = ("supersede", "retract")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Replacement(Dated):
-    """A fact that was replaced or withdrawn."""
+    """A memory that was replaced or withdrawn."""
 
     old: Fact
-    new: Fact | None  # what took its place, if anything did and the reader may see it
+    new: Fact | None  # its replacement, if there is one that the caller may read
     at: Epoch  # when, epoch seconds
     reason: str  # why, in a few words
     channel: str
     host: str
     session: str | None
-    batch: str  # names the change for `undo`, which also takes back what else it did
+    batch: str  # batch for `undo`, which also reverts what else the change did
 
 
 def replacements(connection: Connection, audience: Audience, since: float | None, limit: int) -> list[Replacement]:

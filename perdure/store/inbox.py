@@ -61,7 +61,7 @@ class Inbox:
             except OSError as error:
                 if error.errno == errno.ENOSPC:
                     raise StoreFullError(
-                        f"the disk is full; inbox {self._path.name} kept nothing of this turn. Free some space"
+                        f"the disk is full; this turn was not written to inbox {self._path.name}. Free some space"
                     ) from error
                 raise StoreUnavailableError(
                     f"inbox {self._path.name} cannot be written ({error.strerror}); check the folder"

@@ -1,4 +1,4 @@
-"""The life of a fact after it was stored, and what an agent may only ask for: steps that can all be undone."""
+"""Changes to a stored fact, and changes that an agent may only request; all can be undone."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ UPDATABLE = _NEW_VERSION | {"category", "importance", "tags", "decay_class", "co
 
 
 def forget(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
-    """Leave a fact out of every answer from now on, with the versions whose place it took and what quotes it.
+    """Forget a fact, the versions it replaced and the facts that quote it.
 
     `unforget` brings it back, and those with it.
     """
     if tx.fact(fact_id).forgotten_at is not None:
-        raise InputError(f"fact {fact_id} is forgotten already")
+        raise InputError(f"memory {fact_id} is already forgotten")
     for other, why in _beside(tx, fact_id):
         if tx.fact(other).forgotten_at is None:
             tx.change(other, "forget", {"forgotten_at": tx.now}, other_id=fact_id, reason=why)
@@ -38,9 +38,9 @@ def forget(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
 
 
 def _beside(tx: Transaction, fact_id: str) -> list[tuple[str, str]]:
-    """Return the ids of what is forgotten with a fact, each with the reason."""
+    """Return the ids of facts forgotten along with a fact, each with the reason."""
     versions = [(older, "an older version") for older in _versions(tx, fact_id)]
-    return [*versions, *((other, "it quotes what is forgotten") for other in tx.leaning(fact_id))]
+    return [*versions, *((other, "it quotes a forgotten memory") for other in tx.leaning(fact_id))]
 
 
 def _versions(tx: Transaction, fact_id: str) -> list[str]:
@@ -55,16 +55,16 @@ def _versions(tx: Transaction, fact_id: str) -> list[str]:
 def retract(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
     """Note that a fact is no longer true and that nothing takes its place. It stays for `as_of` and undo."""
     if tx.fact(fact_id).superseded_at is not None:
-        raise NotFoundError(f"fact {fact_id} was superseded already; name the one that took its place")
+        raise NotFoundError(f"memory {fact_id} is already superseded; name the one that replaced it")
     return tx.change(fact_id, "retract", {"superseded_at": tx.now, "valid_until": tx.now}, reason=reason)
 
 
 def unforget(tx: Transaction, fact_id: str) -> Fact:
-    """Bring a forgotten fact back, or an expired one, whose lifetime starts anew."""
+    """Restore a forgotten fact, or an expired one, whose lifetime restarts."""
     fact = tx.fact(fact_id)
     over = fact.expires_at is not None and fact.expires_at <= tx.now
     if fact.forgotten_at is None and not over:
-        raise InputError(f"fact {fact_id} is not forgotten, and has not expired")
+        raise InputError(f"memory {fact_id} is neither forgotten nor expired")
     for other, _ in _beside(tx, fact_id):
         if tx.fact(other).forgotten_at == fact.forgotten_at is not None:
             tx.change(other, "unforget", {"forgotten_at": None}, other_id=fact_id)
@@ -78,14 +78,14 @@ def revived(fact: Fact, now: float) -> dict[str, Any]:
 
 
 def pin(tx: Transaction, fact_id: str, pinned: bool = True) -> Fact:
-    """Keep a fact for good, in every answer, or no longer: then its lifetime starts anew."""
+    """Pin a fact, or unpin it, which restarts its lifetime."""
     fact = tx.fact(fact_id)
     ends = None if pinned else expiry(fact.decay_class, tx.now, fact.decay_freeze_until)
     return tx.change(fact_id, "pin" if pinned else "unpin", {"pinned": pinned, "expires_at": ends})
 
 
 def use(tx: Transaction, fact_id: str) -> Fact:
-    """Note that a fact was used: by the agent on purpose, or confirmed. Its lifetime may start anew."""
+    """Record that a fact was used, by the agent on purpose, or confirmed. Its lifetime may restart."""
     fact = tx.fact(fact_id)
     values: dict[str, Any] = {"access_count": fact.access_count + 1, "last_accessed": tx.now}
     if fact.decay_class in REFRESHED_BY_USE and fact.expires_at is not None:
@@ -103,30 +103,30 @@ def update(
     """Change a fact. New words make a new version, which takes the place of the old one.
 
     They are whose who changes it, if that word is the stronger one. `found` is what a new text gives by itself: its
-    tags, the day that it speaks of. A new version has a new id.
+    tags, the day that it speaks of. A new version has a new id and the old one's dates; its lifetime starts anew.
     """
     foreign = values.keys() - UPDATABLE
     if foreign:
         raise InputError(f"{', '.join(sorted(foreign))} cannot be updated; one of: {', '.join(sorted(UPDATABLE))}")
     fact = tx.fact(fact_id)
     if fact.forgotten_at is not None:
-        raise InputError(f"fact {fact_id} is forgotten; bring it back first: perdure unforget {fact_id[:8]}")
+        raise InputError(f"memory {fact_id} is forgotten; restore it first: perdure unforget {fact_id[:8]}")
     values = checked(values) | _renewed(fact, values)
     if not values.keys() & _NEW_VERSION:
         return tx.change(fact_id, "update", values)
-    draft = next_version(fact, values, found)
+    draft = next_version(fact, values, found, tx.now)
     if "text" in values and strength(tx.author.channel) > strength(fact.channel):
         draft = replace(draft, channel=tx.author.channel)
     return succeed(tx, fact_id, draft, vector, "updated")
 
 
-def next_version(fact: Fact, values: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Fact:
-    """Return what is to take a fact's place, not yet stored.
+def next_version(fact: Fact, values: Mapping[str, Any], found: Mapping[str, Any] | None, now: float) -> Fact:
+    """Return the replacement of a fact, not yet stored.
 
-    `found` is what a new text gives by itself.
+    `found` is what a new text gives by itself; `now`: epoch seconds.
     """
     fresh = {"summary": None} if "text" in values and "summary" not in values else {}
-    new = {"id": "", "created_at": 0.0, "last_confirmed_at": None, "expires_at": None}
+    new = {"id": "", "last_confirmed_at": now, "expires_at": None}
     since = {"valid_from": values.get("valid_from")}
     unlinked: dict[str, Any] = dict.fromkeys(_UNLINKED.split())
     return replace(fact, **(unlinked | dict(found or {}) | dict(values) | fresh | new | since))
@@ -181,7 +181,7 @@ def note_recalled(connection: Connection, ids: Iterable[str], *, injected: bool 
 
 
 def used(tx: Transaction, ids: Iterable[str]) -> list[Fact]:
-    """Note the use of facts: each counts once, and its lifetime may start anew; see `lifecycle.use`.
+    """Record the use of facts: each counts once, and its lifetime may restart; see `lifecycle.use`.
 
     What was forgotten, superseded or purged since it was shown is passed over. Return the others as they are now.
     """
@@ -196,7 +196,7 @@ def used(tx: Transaction, ids: Iterable[str]) -> list[Fact]:
 
 PENDING = "pending"
 MOST = 50
-"""So many requests of one scope may wait: more than that nobody reads, and an agent in a loop writes without end."""
+"""Maximum pending requests of one scope: nobody reads more, and an agent in a loop writes without end."""
 
 
 class Wish(StrEnum):
@@ -215,7 +215,7 @@ class Request:
 
 
 def ask(tx: Transaction, note: Fact, vector: StoredVector | None, request: Request) -> Fact:
-    """Store what waits for the user's word, and what it is to do. The fact it is about stays as it is.
+    """Store a request that waits for the user's decision. The fact it concerns is not changed.
 
     Return the note as stored, or the one that waits already and asks for the same in the same words.
     """
@@ -228,7 +228,7 @@ def ask(tx: Transaction, note: Fact, vector: StoredVector | None, request: Reque
         return tx.fact(waiting[0][0])
     if _waiting(tx.connection, draft) >= MOST:
         raise InputError(
-            f"{MOST} requests wait for the user's word already, which is the limit; nothing was stored. "
+            f"{MOST} requests already wait for the user's decision, which is the limit; nothing was stored. "
             "Tell them to decide: perdure review"
         )
     added = tx.add(draft, vector)
@@ -259,7 +259,7 @@ def grant(tx: Transaction, note: Fact, request: Request, view: View) -> None:
     if request.target not in search.by_ids(tx.connection, [request.target], view):
         wish = request.wish.removeprefix("ask_")
         raise NotFoundError(
-            f"memory {request.target[:8]}, which {note.id[:8]} asks to {wish}, is no longer as it was; "
+            f"memory {request.target[:8]}, which {note.id[:8]} asks to {wish}, has changed since; "
             f"reject the request: perdure review reject {note.id[:8]}"
         )
     if request.wish is Wish.REPLACE:

@@ -22,7 +22,7 @@ _SELECT = f"SELECT {COLUMNS} FROM memory_links"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A directed link: `source` stands in this relation to `target`."""
+    """A directed link: `source` relates to `target` by `type`."""
 
     id: str  # UUID
     source: str
@@ -34,7 +34,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """A fact that links lead to, how many links away, and the last of these links."""
+    """A linked memory, its distance in links, and the last link to it."""
 
     fact: Fact
     depth: int
@@ -48,7 +48,7 @@ def link(tx: Transaction, source: str, target: str, link_type: str = "RELATED_TO
     if not 0 <= strength <= 1:
         raise InputError(f"strength is {strength}; it must be from 0 to 1")
     if source == target:
-        raise InputError(f"fact {source} cannot be linked to itself")
+        raise InputError(f"memory {source} cannot be linked to itself")
     tx.fact(source)
     tx.fact(target)
     before = between(tx.connection, source, target, link_type)

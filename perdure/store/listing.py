@@ -27,17 +27,17 @@ _DATE = "coalesce(facts.source_date, facts.created_at)"
 
 
 class State(StrEnum):
-    """Whether a fact may come up by itself, and if not, why."""
+    """Whether a memory may be recalled automatically, and if not, why."""
 
     PRESENT = "present"
     PENDING = "pending"
-    """It waits for a review."""
+    """It is pending review."""
     REJECTED = "rejected"
     SEARCH_ONLY = "search-only"
-    """It came in by a way that nobody vouches for: an explicit search finds it."""
+    """It comes from an untrusted channel: only an explicit search finds it."""
     FORGOTTEN = "forgotten"
     FORMER = "former"
-    """Another took its place, or it was withdrawn."""
+    """It was replaced or withdrawn."""
     EXPIRED = "expired"
 
 
@@ -52,18 +52,18 @@ _STATE = (
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which of the facts that may be seen. None: any."""
+    """Which of the readable memories to choose. None: any."""
 
     category: str | None = None
-    entity: str | None = None  # about this entity, in any case
-    scope: Scope | None = None  # of this scope only, as the caller means it (`Audience.meant`)
+    entity: str | None = None  # about this entity, case-insensitive
+    scope: Scope | None = None  # of this scope only, resolved for the caller (`Audience.meant`)
     after: Moment | None = None  # said at or after this time
     before: Moment | None = None  # said before it
     pinned: bool | None = None
     review_state: str | None = None  # approved, pending or rejected
-    ends: bool | None = None  # whether it fades and ends one day, or has ended
-    channel: str | None = None  # came in this way; see `perdure.hooks.types.Channel`
-    within: str | None = None  # about this entity, or one whose name goes on behind a full stop
+    ends: bool | None = None  # whether it has an expiry date
+    channel: str | None = None  # from this channel; see `perdure.hooks.types.Channel`
+    within: str | None = None  # about this entity, or one whose name continues after a full stop
     marks: tuple[tuple[str, Any], ...] = ()  # names and plain values of metadata, each alone or in a list
 
     @property
@@ -122,7 +122,7 @@ class Chosen(View):
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """How many facts may be seen: in all, and by scope, category, channel and tag."""
+    """Number of readable memories: in all, and by scope, category, channel and tag."""
 
     total: int
     by_scope: Mapping[str, int]
@@ -133,7 +133,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Listed(Dated):
-    """A fact, its state, and in a few words that begin with it why it does not come up by itself; None: it does."""
+    """A memory, its state, and why it does not come up unasked, in words that begin with the state; None: it may."""
 
     fact: Fact
     state: State
@@ -142,12 +142,12 @@ class Listed(Dated):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Page(Dated):
-    """A part of what is kept."""
+    """A page of memories."""
 
-    facts: tuple[Listed, ...]  # newest first; of equals the one stored last
-    total: int  # facts that the filters choose, on all pages
-    states: Mapping[State, int]  # how many of them are in each state
-    behind: str | None  # id of the last fact of this page, behind which the next one begins; None: there is no next one
+    facts: tuple[Listed, ...]  # newest first; among equals, the one stored last
+    total: int  # facts that match the filters, on all pages
+    states: Mapping[State, int]  # number of these in each state
+    behind: str | None  # cursor: id of the last fact of this page; None: there is no next page
 
 
 def list_facts(connection: Connection, view: View, chosen: Filter, limit: int = 20, offset: int = 0) -> list[Fact]:
@@ -308,11 +308,11 @@ def why_hidden(fact: Fact, now: float) -> str | None:
             return f"expired on {_day(fact.expires_at)}"
         case State.PENDING:
             reason = fact.metadata.get("review")
-            return f"pending: {reason}" if reason else "pending a review"
+            return f"pending: {reason}" if reason else "pending review"
         case State.REJECTED:
-            return "rejected in a review"
+            return "rejected in review"
         case State.SEARCH_ONLY:
-            return f"search-only: came in as {fact.channel.value}"
+            return f"search-only: came from {fact.channel.value}"
     return None
 
 
@@ -332,7 +332,7 @@ def _place(connection: Connection, behind: str, view: View) -> str:
     try:
         return by_prefix(connection, behind, View(view.audience, view.now, everything=True)).id
     except NotFoundError as error:
-        raise NotFoundError(f"{error}; begin anew with the first page") from None
+        raise NotFoundError(f"{error}; start again from the first page") from None
 
 
 def _day(seconds: float | None) -> str:

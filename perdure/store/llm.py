@@ -42,7 +42,7 @@ class TokenMeter:
             left = self.budget - sum(used.values())
             if tokens > left:
                 raise TokenBudgetError(
-                    f"{tokens} tokens are needed and {max(0, left)} of today's {self.budget} are left; "
+                    f"{tokens} tokens are needed, but only {max(0, left)} of today's {self.budget} are left; "
                     "wait until midnight UTC, or raise llm.daily_tokens"
                 )
             _write(connection, day, used | {tier: used.get(tier, 0) + tokens})

@@ -14,6 +14,7 @@ from perdure.store.forgotten import TABLE, note
 from perdure.store.seals import store_key
 from perdure.store.snapshot import snapshot, unused
 from perdure.store.sql import Connection, run
+from perdure.store.triggers import TABLES
 from perdure.text.normalise import NORMALISER_VERSION
 
 APPLICATION_ID = 0x70726472  # "prdr": tells our databases from others
@@ -34,7 +35,18 @@ def _forgotten(connection: Connection) -> None:
         note(connection, store_key(connection), fact, fact.forgotten_at or 0.0)
 
 
-STEPS: Sequence[Callable[[Connection], None]] = (_made, _forgotten)
+def _begun(connection: Connection) -> None:
+    """Find what is asked for when a session begins without a walk: what is pinned, and what it was given before."""
+    run(connection, "CREATE INDEX facts_pinned ON facts (seq) WHERE pinned = 1")
+    run(connection, "CREATE INDEX receipts_session ON receipts (session, scope, at)")
+
+
+def _triggers(connection: Connection) -> None:
+    """Let memories have triggers."""
+    run(connection, TABLES)
+
+
+STEPS: Sequence[Callable[[Connection], None]] = (_made, _forgotten, _begun, _triggers)
 """What brings the schema from each version to the next; the first one makes it."""
 
 
@@ -48,11 +60,11 @@ def check(connection: Connection, path: Path, mark: int = APPLICATION_ID, newest
     if owner == mark:
         if version > newest:
             raise StoreTooNewError(
-                f"{path} has schema {version}, this perdure knows up to {newest}; "
+                f"{path} has schema {version}, this perdure supports up to {newest}; "
                 "it was left untouched. Upgrade perdure"
             )
     elif owner or version or used:
-        raise StoreCorruptError(f"{path} is the database of another program; it was left untouched. Move it away")
+        raise StoreCorruptError(f"{path} belongs to another program; it was left untouched. Move it away")
 
 
 def migrate(database: Database, *, keep: bool = True) -> None:
@@ -63,7 +75,7 @@ def migrate(database: Database, *, keep: bool = True) -> None:
     version = database.query(_version)
     if version < len(STEPS) and database.refusal is not None:
         raise StoreUnavailableError(
-            f"{database.path} was written by an older perdure and must be brought up to date before it can be read; "
+            f"{database.path} was written by an older perdure and must be migrated before it can be read; "
             f"{database.refusal.partition(';')[0]}"
         )
     while version < len(STEPS):

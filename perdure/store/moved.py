@@ -28,12 +28,11 @@ def refuse_marked(rows: list[Row]) -> None:
     marks = dict[str, str](rows)
     if MOVED in marks:
         raise StoreUnavailableError(
-            f"the memories were moved to {marks[MOVED]}; name that in the settings, or move them back:"
-            " perdure move --to"
+            f"the memories were moved to {marks[MOVED]}; use that in the settings, or move them back: perdure move --to"
         )
     if PURGED in marks:
         day = time.strftime("%Y-%m-%d", time.gmtime(float(marks[PURGED])))
-        raise StorePurgedError(f"all memories of this tenant were purged on {day}; name another store_tenant")
+        raise StorePurgedError(f"all memories of this tenant were purged on {day}; choose another store_tenant")
 
 
 def refuse_own(folder: Path, key: bytes) -> None:
@@ -48,5 +47,5 @@ def refuse_own(folder: Path, key: bytes) -> None:
             refuse_moved(connection)
             raise StoreUnavailableError(
                 f"the folder {folder} holds memories of its own; move them to the server, with store_url unset:"
-                " perdure move --to URL, or name another folder with --home"
+                " perdure move --to URL, or choose another folder with --home"
             )

@@ -20,14 +20,14 @@ _log = logging.getLogger("perdure.store")
 
 
 def tell_left_out(store: Store, kinds: Iterable[str]) -> None:
-    """Count secrets by kind that were left out of what was captured or stored, and tell where such things belong."""
+    """Count secrets left out of memories, by kind, and log where to keep them."""
     kinds = tuple(kinds)
-    _log.warning("left out of what is remembered: %s. Keep such things with: perdure vault store", ", ".join(kinds))
+    _log.warning("not remembered: %s. Keep secrets with: perdure vault store", ", ".join(kinds))
     count_left_out(store, kinds)
 
 
 def count_left_out(store: Store, kinds: Iterable[str]) -> None:
-    """Count secrets that were left out, of which whoever brought them is told otherwise."""
+    """Count secrets left out, where the caller is notified in another way."""
     with store.database.write(durable=False) as connection:
         counted = Counter(json.loads(get_meta(connection, LEFT_OUT) or "{}"))
         counted.update(kinds)
@@ -41,7 +41,7 @@ def left_out(store: Store) -> tuple[str, ...]:
 
 
 def note_refused(store: Store, home: str, kinds: Iterable[str]) -> None:
-    """Keep, until the user is told, which kinds of secrets they asked to be remembered; `home` is their scope."""
+    """Store, until the user is notified, the kinds of secrets they asked to remember; `home` is their scope."""
     with store.database.write(durable=False) as connection:
         known = json.loads(get_meta(connection, f"{REFUSED} {home}") or "[]")
         put_meta(connection, f"{REFUSED} {home}", json.dumps(sorted({*known, *kinds})))
@@ -58,9 +58,9 @@ def take_refused(store: Store, home: str) -> Sequence[str]:
 
 
 def tell_reporting(store: Store) -> None:
-    """Keep that ONNX Runtime was imported before perdure, so that it reports, and tell what to do about it."""
+    """Record that ONNX Runtime was imported before perdure, so that it sends telemetry, and log the remedy."""
     _log.warning(
-        "onnxruntime was imported before perdure, and reports to its maker: set %s=1 where this program is started",
+        "onnxruntime was imported before perdure and sends telemetry: set %s=1 where this program is started",
         telemetry.VARIABLE,
     )
     store.note(REPORTING, repr(store.clock.now()))

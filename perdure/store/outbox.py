@@ -38,6 +38,8 @@ class IndexState:
     version: int = 0  # the table's version after the last write; a table with a lower one has lost writes
     trained: int = 0  # its rows when the approximate index was built; 0: there is none
     suspect: bool = False  # a reader had trouble with it, and the worker has not looked at it yet
+    words: int = 0  # its rows when the index of words was built; 0: there is none
+    url: str = ""  # where it is elsewhere; empty: in the data folder
 
 
 def fed(connection: Connection) -> bool:

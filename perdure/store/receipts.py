@@ -22,8 +22,17 @@ DETAILS = ("candidates", "echo")
 
 COMPACTED = "compacted"
 """In a body: what it tells of has left the conversation."""
+OPENING = "opening"
+"""In a body: the project in which a conversation began, if it tells of its opening."""
+LOOK = "look"
+"""In a body: that somebody only looked at what a prompt would bring up. It is of no conversation, and no turn."""
+REMINDER = "reminder"
+"""In a body: it tells of a reminder before a tool ran; the query names the files or commands, each on a line."""
 MARKS = "marks"
 """In a body: by fact id, whether somebody says that it should have come. Such receipts are kept for good."""
+
+
+_NO_LOOK = f"json_extract(body, '$.{LOOK}') IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +63,12 @@ def listed(
     marked: bool = False,
     naming: str | None = None,
 ) -> Sequence[Kept]:
-    """Return up to `limit` receipts of what the audience has asked, newest first.
+    """Return up to `limit` receipts of what the audience has asked in turns, newest first.
 
     `naming` leaves, of the newest so many, those of which this fact was a candidate.
     """
     condition = f" AND json_extract(body, '$.{MARKS}') IS NOT NULL" if marked else ""
-    chosen = f"at < ?{condition} ORDER BY at DESC, rowid DESC LIMIT ?"
+    chosen = f"at < ? AND {_NO_LOOK}{condition} ORDER BY at DESC, rowid DESC LIMIT ?"
     rows = _asked(connection, audience, _KEPT, chosen, math.inf if before is None else before, limit)
     wanted = (naming or "").encode()
     # To read what it tells takes longer than to see that it tells nothing of the fact.
@@ -89,6 +98,43 @@ def of_session(connection: Connection, session: str | None, scope: str, since: f
     return [_kept(row) for row in run(connection, sql, (session, scope, since, limit))]
 
 
+def openings(connection: Connection, session: str | None, scope: str, since: float) -> frozenset[str]:
+    """Return the projects in which a conversation was opened since then, as far as its model still sees that."""
+    chosen = f"json_extract(body, '$.{OPENING}') IS NOT NULL AND json_extract(body, '$.{COMPACTED}') IS NULL"
+    sql = (
+        f"SELECT DISTINCT json_extract(body, '$.{OPENING}') FROM receipts"
+        f" WHERE session IS NOT DISTINCT FROM ? AND scope = ? AND at > ? AND {chosen}"
+    )
+    return frozenset(project for (project,) in run(connection, sql, (session, scope, since)))
+
+
+def was_asked(connection: Connection, session: str | None, scope: str, since: float) -> bool:
+    """Return whether anything was looked up for a conversation since then that its model may still see."""
+    unset = " AND ".join(
+        f"json_extract(body, '$.{name}') IS NULL" for name in ("silence", OPENING, COMPACTED, REMINDER)
+    )
+    sql = f"SELECT 1 FROM receipts WHERE session IS NOT DISTINCT FROM ? AND scope = ? AND at > ? AND {unset} LIMIT 1"
+    return bool(run(connection, sql, (session, scope, since)))
+
+
+def reminded(connection: Connection, session: str | None, scope: str, since: float) -> frozenset[str]:
+    """Return the files and commands of which a conversation was reminded since then."""
+    sql = (
+        "SELECT json_extract(body, '$.query') FROM receipts WHERE session IS NOT DISTINCT FROM ? AND scope = ?"
+        f" AND at > ? AND json_extract(body, '$.{REMINDER}') IS NOT NULL"
+    )
+    return frozenset(told for (query,) in run(connection, sql, (session, scope, since)) for told in query.split("\n"))
+
+
+def was_compacted(connection: Connection, session: str | None, scope: str, since: float) -> bool:
+    """Return whether a conversation was compacted since then, as far as its receipts tell."""
+    sql = (
+        "SELECT 1 FROM receipts WHERE session IS NOT DISTINCT FROM ? AND scope = ? AND at > ?"
+        f" AND json_extract(body, '$.{COMPACTED}') IS NOT NULL LIMIT 1"
+    )
+    return bool(run(connection, sql, (session, scope, since)))
+
+
 def compacted(connection: Connection, session: str, scope: str) -> None:
     """Note in all receipts of a conversation that the model no longer sees what they tell of."""
     sql = f"UPDATE receipts SET body = json_set(body, '$.{COMPACTED}', 1) WHERE session = ? AND scope = ?"
@@ -103,9 +149,10 @@ def naming(connection: Connection, fact_ids: Sequence[str]) -> frozenset[str]:
     return frozenset(receipt_id for receipt_id, text in texts if any(fact_id in text for fact_id in wanted))
 
 
-def latest(connection: Connection, audience: Audience) -> str | None:
-    """Return the id of the newest receipt of what the audience has asked."""
-    rows = _asked(connection, audience, "id", "TRUE ORDER BY at DESC, rowid DESC LIMIT 1")
+def latest(connection: Connection, audience: Audience, *, looks: bool = False) -> str | None:
+    """Return the id of the newest receipt of what the audience has asked; `looks`: also outside of turns."""
+    chosen = "TRUE" if looks else _NO_LOOK
+    rows = _asked(connection, audience, "id", f"{chosen} ORDER BY at DESC, rowid DESC LIMIT 1")
     return rows[0][0] if rows else None
 
 

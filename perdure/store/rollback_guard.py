@@ -40,7 +40,7 @@ from perdure.store.sql import Backend, Connection, run
 
 FILE = "remembered.json"
 FORMAT = 1
-DO = "`perdure recover` shows what can be brought back"
+DO = "`perdure recover` shows what can be recovered"
 _REMAINS = ("lancedb/memories_*.lance", "exports/facts-*.jsonl", "backups/facts-*.db")
 """What a store leaves in its folder, and nothing else does."""
 
@@ -206,15 +206,16 @@ def _compared(folder: Path, connection: Connection, remembered: Remembered | Non
     if any(place.store == store for place in through):
         return Verdict(Truth.SOUND, "", remembered)
     if any(place.seq for place in through):
-        return Verdict(Truth.REKEYED, f"facts.db in {folder} has not the key that it had; {DO}", remembered)
+        return Verdict(Truth.REKEYED, f"facts.db in {folder} has a different key than before; {DO}", remembered)
     if store != was.store:
-        return Verdict(Truth.FOREIGN, f"facts.db in {folder} is of another store; {_had(remembered)}; {DO}", remembered)
+        said = f"facts.db in {folder} belongs to another store; {_had(remembered)}; {DO}"
+        return Verdict(Truth.FOREIGN, said, remembered)
     if run(connection, "PRAGMA quick_check(journal)") != [("ok",)]:
         # The place may have been in what cannot be read.
         return Verdict(Truth.DAMAGED, f"facts.db in {folder} is damaged; {DO}", remembered)
     [(newest,)] = run(connection, "SELECT coalesce(max(seq), 0) FROM journal")
-    ends = f"ends at change {newest}" if newest < was.seq else "went on from an older copy"
-    said = f"facts.db in {folder} is older than it was: it {ends}; {_had(remembered)}; {DO}"
+    ends = f"ends at change {newest}" if newest < was.seq else "continues from an older copy"
+    said = f"facts.db in {folder} is older than before: it {ends}; {_had(remembered)}; {DO}"
     return Verdict(Truth.OLDER, said, remembered)
 
 
@@ -270,7 +271,7 @@ class Memo:
             self._written = (remembered.places[0].seq, len(remembered.tombstones))
             return
         if remembered is not None and not remembered.places:
-            _log.warning("what %s remembered of its store cannot be read; it is written anew", folder)
+            _log.warning("the store's record in %s cannot be read; writing a new one", folder)
         self.write(at_once=True)
 
     def write(self, *, at_once: bool = False, durable: bool = False) -> None:
@@ -292,9 +293,9 @@ class Memo:
             except StoreLostError as error:
                 if self._told != str(error):
                     self._told = str(error)
-                    _log.error("memory is halted, what is said is kept: %s", error)
+                    _log.error("memory is halted, but turns are kept: %s", error)
             except StoreError as error:
-                _log.debug("what the folder remembers was not written: %s", type(error).__name__)
+                _log.debug("the store's record in the folder was not written: %s", type(error).__name__)
 
     def _write(self, *, durable: bool) -> tuple[int, int]:
         # Among all processes one at a time, and each writes what stands in the database then: nothing older ever
@@ -333,7 +334,7 @@ def _writing(folder: Path, patience: float) -> Iterator[None]:
         raise StoreBusyError(f"{FILE} in {folder} is being written by another process; retry") from None
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise StoreFullError(f"the disk is full; {FILE} in {folder} is as it was. Free some space") from error
+            raise StoreFullError(f"the disk is full; {FILE} in {folder} is unchanged. Free some space") from error
         raise StoreUnavailableError(f"{FILE} in {folder} cannot be written ({error.strerror})") from error
 
 

@@ -12,14 +12,14 @@ _MAX_RESULT = 300
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """What is known of a job."""
+    """The state of a job."""
 
     name: str
-    last_run: float | None  # when it last ended, well or not; epoch seconds
-    next_run: float  # when it is due; of a job in the worker's hands, when the worker is given up
+    last_run: float | None  # when it last ended, successfully or not; epoch seconds
+    next_run: float  # when it is due; for a job in the worker, when the worker is given up on
     took: float | None  # seconds of the last run
     result: str | None  # one line about the last run
-    failures: int  # failed runs since the last good one
+    failures: int  # failed runs since the last successful one
     # "waiting" until it is due, "wanted" from the worker process, or "taken" by it
     state: Literal["waiting", "wanted", "taken"]
 

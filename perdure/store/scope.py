@@ -23,11 +23,11 @@ _RESERVED = (" agent:", " user:")
 
 
 class Scope(NamedTuple):
-    """To whom a memory belongs: a kind and, except for "global", the id of the one it belongs to.
+    """Whom a memory belongs to: a kind and, except for "global", an id.
 
-    The target of an agent or a session may also hold whose it is there: `main user:alice` is what the agent main has
-    of Alice, `main user:*` what it has for all its users on purpose, and `main` what it took in when nobody named a
-    user. So there is one pair of values to compare, and it reads as it lies in the store.
+    The target of an agent or a session may also name its owner: `main user:alice` holds what the agent main has
+    of Alice, `main user:*` what it shares with all its users, and `main` what it stored when no user was
+    named. So a scope is one pair of values to compare, spelled as it is stored.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class Scope(NamedTuple):
         if kind in BOUND:
             name, agent, user = _parts(target)
             if user == OWNER:
-                raise ScopeError(f"scope {text[:80]!r} names the owner, who needs no name there; leave out the user")
+                raise ScopeError(f"scope {text[:80]!r} names the owner, which is the default; leave out the user")
             return bound(kind, name, agent, user)
         return cls(kind, checked_id(target, kind))
 
@@ -79,10 +79,10 @@ class Scope(NamedTuple):
         "agent:main", or both.
         """
         if self.kind not in BOUND:
-            raise ScopeError(f"scope {self} stays with whom it has; an agent's or a session's can be given to others")
+            raise ScopeError(f"scope {self} cannot be reassigned; only agent and session scopes can")
         name, agent, user = _parts(f"{self.name} {whose}")
         if name != self.name:
-            raise ScopeError(f"{whose[:40]!r} does not say whose; write user:ID, for a session also agent:ID user:ID")
+            raise ScopeError(f"{whose[:40]!r} names no user; write user:ID, or agent:ID user:ID for a session")
         return bound(self.kind, name, agent, user)
 
 
@@ -97,7 +97,7 @@ def bound(kind: str, name: str, agent: str | None = None, user: str | None = Non
     target = checked_id(name, kind)
     if agent is not None:
         if kind == "agent":
-            raise ScopeError("an agent's scope names no second agent")
+            raise ScopeError("an agent's scope cannot name a second agent")
         target += f" agent:{checked_id(agent, 'agent')}"
     if user is not None:
         user = user if user == EVERYONE and kind == "agent" else checked_id(user, "user")
@@ -124,7 +124,7 @@ def checked_id(value: str, kind: str) -> str:
     if any(unicodedata.category(char).startswith("C") for char in value):
         raise ScopeError(f"{kind} id holds control characters; give the exact id")
     if kind in BOUND and any(mark in value for mark in _RESERVED):
-        raise ScopeError(f"{kind} id {value[:40]!r} holds ' agent:' or ' user:', which stand between ids; name it anew")
+        raise ScopeError(f"{kind} id {value[:40]!r} holds ' agent:' or ' user:', which separate ids; choose another id")
     if kind == "user" and value == EVERYONE:
         raise ScopeError("user id '*' stands for all users of an agent; name one user")
     return value
@@ -133,14 +133,14 @@ def checked_id(value: str, kind: str) -> str:
 def named_user(user: str) -> str:
     """Return the id of one of a program's users, who is never the owner of this machine."""
     if user == OWNER:
-        raise ScopeError(f"user id {OWNER!r} stands for the owner of this machine; name your users otherwise")
+        raise ScopeError(f"user id {OWNER!r} stands for the owner of this machine; choose other ids for your users")
     return checked_id(user, "user")
 
 
 def _shared(text: str) -> Scope:
     scope = Scope.parse(text)
     if scope.kind not in SHARED:
-        raise ScopeError(f"scope {text!r} belongs to one; only {' and '.join(SHARED)} scopes can be added")
+        raise ScopeError(f"scope {text!r} is private; only {' and '.join(SHARED)} scopes can be added")
     return scope
 
 
@@ -150,7 +150,7 @@ _InScopes = Callable[[str, int], str]
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who is asking: the scopes that may be read, and the one that new memories go to."""
+    """The caller: the scopes that may be read, and the one that new memories go to."""
 
     scopes: frozenset[Scope]  # what may be read
     home: Scope | None  # where new memories are written; None if nothing may be written
@@ -217,7 +217,7 @@ class Audience:
             return self.home
         scope = self.meant(scope)
         if not self.may_write(scope):
-            raise ScopeError(f"scope {scope} may not be written by this caller; own scope: {self.home}")
+            raise ScopeError(f"this caller may not write to scope {scope}; its own scope is {self.home}")
         return scope
 
     def sql(self, in_scopes: _InScopes, table: str = "facts") -> tuple[str, tuple[str, ...]]:

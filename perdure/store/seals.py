@@ -29,18 +29,21 @@ _JOURNAL = "seq, at, action, fact_id, other_id, channel, host, session, batch, d
 _PARTS = (
     ("v", "SELECT embedding_id, vector FROM vectors WHERE fact_id = ?"),
     ("l", "SELECT id, target_fact_id, link_type, strength, created_at FROM memory_links WHERE source_fact_id = ?"),
-)
-_NOUNS = {"f": "fact", "v": "vector", "l": "link"}
+    ("t", "SELECT id, text, origin, created_at, removed_at FROM triggers WHERE fact_id = ?"),
+    ("w", "SELECT trigger_id || '/' || embedding_id, vector FROM trigger_vectors"
+          " WHERE trigger_id IN (SELECT id FROM triggers WHERE fact_id = ?)"),
+)  # fmt: skip
+_NOUNS = {"f": "fact", "v": "vector", "l": "link", "t": "trigger", "w": "vector"}
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
     """A row that is not as it was written."""
 
-    kind: str  # "fact", "vector", "link" or "journal"
+    kind: str  # "fact", "vector", "link", "trigger" or "journal"
     id: str  # of the fact it belongs to; of a journal row its number
     how: str  # "changed", "missing", or "foreign" if perdure did not write it
-    part: str = ""  # the vector's space or the link's id
+    part: str = ""  # the vector's space, behind its trigger's id if it has one; the link's or trigger's id
 
 
 def seal(connection: Connection) -> None:
@@ -62,14 +65,14 @@ def seal(connection: Connection) -> None:
 
 
 def seal_fact(connection: Connection, fact_id: str) -> None:
-    """Make the seals of a fact, its vectors and the links from it anew; drop them if it is gone."""
+    """Make the seals of a fact, its vectors, triggers and the links from it anew; drop them if it is gone."""
     run(connection, "DELETE FROM seals WHERE id = ? OR (id > ? AND id < ?)", (fact_id, f"{fact_id}/", f"{fact_id}0"))
     found = _sealed(connection, store_key(connection), fact_id)
     connection.executemany("INSERT INTO seals VALUES (?, ?)", list(found.items()))
 
 
 def drop_parts(connection: Connection, fact_id: str) -> None:
-    """Drop the seals of a fact's vectors and links. Its own stays: by it is known that the fact was lost."""
+    """Drop the seals of a fact's vectors, triggers and links. Its own stays: by it is known that the fact was lost."""
     run(connection, "DELETE FROM seals WHERE id > ? AND id < ?", (f"{fact_id}/", f"{fact_id}0"))
 
 
@@ -82,7 +85,7 @@ def seal_vector(connection: Connection, fact_id: str, space_id: str) -> None:
 
 
 def is_intact(connection: Connection, key: bytes, seal_id: str) -> bool:
-    """Return whether a fact or a link ("fact id/l/link id") is there and fits its seal."""
+    """Return whether a fact, a link ("fact id/l/link id") or a trigger ("fact id/t/trigger id") fits its seal."""
     fact_id, mark, part = (*seal_id.split("/"), "", "")[:3]
     if mark:
         rows = [row for row in run(connection, dict(_PARTS)[mark], (fact_id,)) if row[0] == part]
@@ -93,7 +96,7 @@ def is_intact(connection: Connection, key: bytes, seal_id: str) -> bool:
 
 
 def damages(connection: Connection) -> Iterator[Damage]:
-    """Yield every fact, vector, link and journal row that differs from its seal, is gone, or was never sealed."""
+    """Yield every fact, vector, link, trigger and journal row that differs from its seal, is gone, or has none."""
     key = store_key(connection)
     # Damage may have made anything of an id.
     seals = {str(seal_id): stored for seal_id, stored in run(connection, "SELECT id, seal FROM seals")}
@@ -106,13 +109,13 @@ def damages(connection: Connection) -> Iterator[Damage]:
             stored = seals.pop(seal_id, None)
             damage = _damage(seal_id, "foreign" if stored is None else "changed")
             # The vectors of a space that does not answer are sealed when it does.
-            passed = stored is None and damage.kind == "vector" and damage.part != active[0]
+            passed = stored is None and damage.kind == "vector" and not damage.part.endswith(active[0] or "/")
             if stored != digest and not passed and (seal_id == fact_id or fact_id not in foreign):
                 yield damage
     for seal_id in sorted(seals):
         damage = _damage(seal_id, "missing")
         lost = damage.id != seal_id and damage.id in seals  # with the whole fact
-        dropped = damage.kind == "vector" and damage.part != active[0]
+        dropped = damage.kind == "vector" and not damage.part.endswith(active[0] or "/")
         if not lost and not dropped:
             yield damage
     yield from _journal(connection, key)

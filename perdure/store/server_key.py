@@ -37,6 +37,7 @@ def _read(path: Path) -> bytes:
 def _bytes(text: str, where: str) -> bytes:
     if re.fullmatch(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}", text.strip()) is None:
         raise StoreUnavailableError(
-            f"{where} is no key: it has to be {2 * KEY_BYTES} hex digits; make one with: openssl rand -hex {KEY_BYTES}"
+            f"{where} is not a valid key: it must be {2 * KEY_BYTES} hex digits; generate one with:"
+            f" openssl rand -hex {KEY_BYTES}"
         )
     return bytes.fromhex(text.strip())

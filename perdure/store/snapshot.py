@@ -22,7 +22,7 @@ def snapshot(source: apsw.Connection, target: Path) -> Path:
     copy is left behind. The caller puts `apsw.Error` in our terms.
     """
     if target.exists():
-        raise InputError(f"{target} exists already; name another file, or move it away")
+        raise InputError(f"{target} already exists; name another file, or move it away")
     with whole(target) as part, closing(apsw.Connection(str(part))) as copied:
         # The transaction holds one state of the source: neither pages nor counts of a later one are seen.
         with source:
@@ -31,7 +31,7 @@ def snapshot(source: apsw.Connection, target: Path) -> Path:
         run(copied, "PRAGMA journal_mode = DELETE")
         check_intact(copied, part)
         if _row_counts(copied) != counts:
-            raise StoreCorruptError(f"the copy {target.name} holds other rows than its source; copy again")
+            raise StoreCorruptError(f"the copy {target.name} differs from its source; copy again")
     return target
 
 
@@ -46,7 +46,7 @@ def check_intact(connection: apsw.Connection, path: Path) -> None:
     """See that SQLite finds no damage."""
     found = run(connection, "PRAGMA integrity_check(1)")
     if found != [("ok",)]:
-        raise StoreCorruptError(f"{path} is damaged; it was left as it is. Use another backup")
+        raise StoreCorruptError(f"{path} is damaged; it was left untouched. Use another backup")
 
 
 def _row_counts(connection: apsw.Connection) -> dict[str, int]:

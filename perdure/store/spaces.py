@@ -160,7 +160,7 @@ def rollback(connection: Connection, now: float) -> VectorSpace:
         return present
     former = _one(connection, RETIRED)
     if former is None:
-        raise NotFoundError("no former model has its vectors in this store; switch to one: perdure model switch")
+        raise NotFoundError("this store has no vectors of a former model; switch to one: perdure model switch")
     activate(connection, former.id, now)
     return former
 
@@ -189,6 +189,12 @@ def drop_vectors(connection: Connection, space_id: str, after: int, limit: int) 
     )
     rows = run(connection, sql, (after, space_id, PRUNED, limit))
     connection.executemany("DELETE FROM vectors WHERE rowid = ?", rows)
+    if not rows:
+        sql = (
+            "DELETE FROM trigger_vectors WHERE embedding_id = ?"
+            " AND EXISTS (SELECT 1 FROM embeddings e WHERE e.id = embedding_id AND e.state = ?)"
+        )
+        run(connection, sql, (space_id, PRUNED))
     return rows[-1][0] if rows else None
 
 

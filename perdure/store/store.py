@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from pathlib import Path
 from typing import Literal
@@ -23,7 +23,7 @@ from perdure.store.inbox import Inbox
 from perdure.store.inbox_lines import Entry
 from perdure.store.migrations import check, migrate
 from perdure.store.moved import refuse_moved, refuse_own
-from perdure.store.rollback_guard import Memo, holds_something, refuse_lost
+from perdure.store.rollback_guard import Memo, holds_something, refuse_lost, store_id
 from perdure.store.seals import seal, store_key
 from perdure.store.spaces import VectorSpace as VectorSpace
 from perdure.store.sql import Backend, Connection, get_meta, put, put_meta, run
@@ -45,11 +45,20 @@ class Server:
     moved: bool = False  # open it even if its memories were moved elsewhere: to be copied into
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectStore:
+    """Where LanceDB tables are that are in no folder."""
+
+    url: str  # `s3://BUCKET/FOLDER`
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)  # by LanceDB's names; they hold its keys
+
+
 class Store:
     """One data folder. Several processes may have it open; each sees what the others wrote.
 
     `refusal` says why it can only be read; None: it can be written. Days are counted in `zone`; None: the machine's.
-    From the `key` all its hashes are made. `server` is the database that holds the truth; None: facts.db.
+    From the `key` all its hashes are made. `server` is the database that holds the truth; None: facts.db. `objects` is
+    where the derived LanceDB table is; None: in the folder.
     """
 
     def __init__(
@@ -61,6 +70,7 @@ class Store:
         summaries: Summaries = USUAL,
         absent: Absent = "create",
         server: Server | None = None,
+        objects: ObjectStore | None = None,
     ) -> None:
         """Open the folder, creating what is missing.
 
@@ -72,6 +82,7 @@ class Store:
         self.clock, self.zone = clock or SystemClock(), zone
         self.summaries = summaries
         self.server, self._machine = server, ""
+        self._objects = objects
         if server is not None:
             self._stands_in, self.refusal = False, None
             self._open_shared(server)
@@ -147,8 +158,15 @@ class Store:
 
     @property
     def lance_folder(self) -> Path:
-        """Where the derived LanceDB table lies."""
+        """Where the derived LanceDB table lies, unless that is elsewhere."""
         return self.folder / "lancedb"
+
+    @property
+    def objects(self) -> ObjectStore | None:
+        """Where the derived LanceDB table is elsewhere, below a name of this store's own; None: in the folder."""
+        if self._objects is None:
+            return None
+        return replace(self._objects, url=f"{self._objects.url.rstrip('/')}/{store_id(self.key)}")
 
     @contextmanager
     def write(self, author: Author, *, durable: bool = True, keep: bool = True) -> Iterator[Transaction]:
@@ -298,4 +316,4 @@ def machine_prefix(folder: Path, tenant: str, key: bytes) -> str:
 
 
 def _none(folder: Path) -> str:
-    return f"there is no store in {folder} yet; the first memory makes it: perdure store TEXT"
+    return f"there is no store in {folder} yet; the first memory creates it: perdure store TEXT"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perdure.errors import InputError, NotFoundError
 from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
-from perdure.store import forgotten, outbox
+from perdure.store import forgotten, outbox, triggers
 from perdure.store.fact import COLUMNS, USUAL, Fact, Summaries, folded_slot, read_facts, to_column, to_row
 from perdure.store.safe import safe, safe_fact, safe_values
 from perdure.store.seals import is_purged, seal_fact, store_key
@@ -35,6 +35,10 @@ CHANGEABLE = frozenset(_CHANGEABLE.split())
 """Columns that hold no text, so that the journal may keep their former values."""
 _NAMED = ("category", "tags")
 """Of these the columns that hold words of a caller's choice."""
+_ENDS = frozenset({"superseded_at", "valid_until", "forgotten_at", "review_state"})
+"""Columns of which each may say that a fact is over."""
+REFLECTED = "reflected"
+"""How a fact was made that quotes others: a pattern."""
 REWRITABLE = ("text", "why", "entity", "key", "value", "tags", "metadata", "summary", "normalized_hash")
 _INSERT = (
     f"INSERT INTO facts ({', '.join(COLUMNS)}, entity_folded, key_folded)"
@@ -49,6 +53,7 @@ class Author:
     channel: Channel
     host: str = "python"
     session: str | None = None
+    batch: str | None = None  # of what this is a part of, so that one undo takes all of it back; None: of nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,11 @@ class StoredVector:
         return [cls(embedding_id, row.astype("<f4").tobytes()) for row in vectors]
 
 
+def _is_undone(connection: Connection, batch: str) -> bool:
+    sql = "SELECT 1 FROM journal WHERE action = 'undo' AND json_extract(detail, '$.undoes') = ? LIMIT 1"
+    return bool(run(connection, sql, (batch,)))
+
+
 @dataclass(eq=False, slots=True)
 class Transaction:
     """The changes that one transaction makes, all of one batch. Obtained from `Store.write`."""
@@ -72,7 +82,12 @@ class Transaction:
     now: float
     author: Author
     summaries: Summaries = USUAL
-    batch: str = field(default_factory=lambda: uuid.uuid4().hex)
+    batch: str = ""
+
+    def __post_init__(self) -> None:
+        named = self.author.batch
+        # What is done once the rest of it was taken back is another change.
+        self.batch = named if named and not _is_undone(self.connection, named) else uuid.uuid4().hex
 
     def add(self, fact: Fact, vector: StoredVector | None = None, reason: str = "") -> Fact:
         """Store a new fact; secrets in it are redacted first.
@@ -82,7 +97,7 @@ class Transaction:
         """
         fact = self._completed(fact)
         if self.is_purged(fact.text):
-            raise InputError("this text was purged and is not stored again; say it in other words")
+            raise InputError("this text was purged and is never stored again; rephrase it")
         model = fact.embedding_model if vector is None else vector.embedding_id
         fact = replace(fact, change_seq=self.journal("add", fact.id, detail=_why(reason)), embedding_model=model)
         fail_point("fact.journaled")
@@ -103,25 +118,88 @@ class Transaction:
     def supersede(self, old_id: str, new_id: str, reason: str = "") -> None:
         """Let a newer fact take the place of an older one, which stays for `as_of` and undo."""
         if old_id == new_id:
-            raise InputError(f"fact {old_id} cannot take its own place")
+            raise InputError(f"memory {old_id} cannot supersede itself")
         new = self.fact(new_id)
-        if self.fact(old_id).superseded_at is not None:
-            raise NotFoundError(f"fact {old_id} was superseded already; name the one that took its place")
-        since = self.now if new.valid_from is None else new.valid_from
+        old = self.fact(old_id)
+        if old.superseded_at is not None:
+            raise NotFoundError(f"memory {old_id} is already superseded; name the one that replaced it")
+        since = new.valid_from
+        if since is None:
+            # What stood there before has not become news by what is older coming in late.
+            since = new.created_at if new.created_at < old.created_at else self.now
         gone = {"superseded_at": self.now, "superseded_by": new_id, "valid_until": since}
         self.change(old_id, "supersede", gone, other_id=new_id, reason=reason)
         fail_point("fact.superseded")
         self.change(new_id, "succeed", {"supersedes_id": old_id, "valid_from": since}, other_id=old_id)
+        self._triggered(new_id, triggers.carry(self.connection, old_id, new_id), [])
+
+    def put_triggers(
+        self, fact_id: str, texts: Sequence[str], origin: str, vectors: Mapping[str, StoredVector] = {}
+    ) -> None:
+        """Let these be all triggers of a fact from an origin, one of `triggers.ORIGINS`; none takes them away.
+
+        A text that there is on a stronger word stays as it is; on a weaker one, it is this origin's from now on.
+        `vectors` by text; those that are missing are made later.
+
+        Raises:
+            InputError: a trigger is empty or too long, or there would be too many.
+        """
+        self._put_triggers("triggers", fact_id, texts, origin, vectors)
+
+    def learn_triggers(self, fact_id: str, texts: Sequence[str], vectors: Mapping[str, StoredVector] = {}) -> None:
+        """Let these be all triggers that a fact has from use: a change that nobody made, see `put_triggers`."""
+        self._put_triggers("learn", fact_id, texts, triggers.USE, vectors)
+
+    def _put_triggers(
+        self, action: str, fact_id: str, texts: Sequence[str], origin: str, vectors: Mapping[str, StoredVector]
+    ) -> None:
+        self.fact(fact_id)
+        added, removed = triggers.put(self.connection, fact_id, triggers.checked(texts), origin, self.now)
+        for name, text in added.items():
+            if (vector := vectors.get(text)) is not None:
+                triggers.keep_vector(self.connection, name, vector.embedding_id, vector.blob)
+        self._triggered(fact_id, list(added), removed, action)
+
+    def swap_triggers(self, fact_id: str, back: Sequence[str], away: Sequence[str]) -> None:
+        """Bring triggers of a fact back that were removed, and remove others, all by their ids."""
+        triggers.swap(self.connection, back, away, self.now)
+        self._triggered(fact_id, back, away)
+
+    def _triggered(self, fact_id: str, added: Sequence[str], removed: Sequence[str], action: str = "triggers") -> None:
+        if added or removed:
+            self.journal(action, fact_id, detail={"added": list(added), "removed": list(removed)})
 
     def fact(self, fact_id: str) -> Fact:
         """Return a fact as it is now."""
         for found in read_facts(self.connection, "facts WHERE id = ?", (fact_id,)):
             return found
-        raise NotFoundError(f"fact {fact_id} is not there")
+        raise NotFoundError(f"there is no memory {fact_id}")
 
     def is_forgotten(self, fact: Fact, said_at: float) -> bool:
         """Return whether what a fact says was forgotten in its scope after it was said, at a time in epoch seconds."""
         return forgotten.is_forgotten(self.connection, store_key(self.connection), fact, said_at)
+
+    def _is_over(self, fact: Fact) -> bool:
+        ended = fact.valid_until is not None and fact.valid_until <= self.now
+        return (
+            ended or fact.superseded_at is not None or fact.forgotten_at is not None or fact.review_state == "rejected"
+        )
+
+    def _outdate(self, fact_id: str, *, unsaid: bool) -> None:
+        """Retract the patterns that quote a fact which is over; the next reflection tells what is left of them.
+
+        `unsaid`: no answer about the past may quote it either.
+        """
+        sql = (
+            "SELECT facts.id, facts.superseded_at FROM memory_links l JOIN facts ON facts.id = l.source_fact_id"
+            " WHERE l.target_fact_id = ? AND l.link_type = 'DERIVED_FROM' AND facts.extraction_method = ?"
+            " AND facts.forgotten_at IS NULL"
+        )
+        for pattern, over in run(self.connection, sql, (fact_id, REFLECTED)):
+            gone = {} if over else {"superseded_at": self.now, "valid_until": self.now}
+            gone |= {"forgotten_at": self.now} if unsaid else {}
+            if gone:
+                self.change(pattern, "outdate", gone, other_id=fact_id, reason="it quotes an outdated memory")
 
     def leaning(self, fact_id: str) -> list[str]:
         """Return the ids of what says little without a fact, which it quotes."""
@@ -130,8 +208,8 @@ class Transaction:
     def _mark(self, fact: Fact, action: str) -> None:
         if fact.forgotten_at is None:
             forgotten.lift(self.connection, fact.id)
-        elif action != "undo" or fact.channel is not Channel.IMPORT:
-            # An import that was undone may be done again.
+        elif fact.extraction_method != REFLECTED and (action != "undo" or fact.channel is not Channel.IMPORT):
+            # An import that was undone may be done again; what a pattern quotes is not forgotten with it.
             forgotten.note(self.connection, store_key(self.connection), fact, fact.forgotten_at)
 
     def reinforce(self, fact_id: str, reason: str = "") -> Fact:
@@ -169,6 +247,9 @@ class Transaction:
         changed = self.fact(fact_id)
         if "forgotten_at" in values:
             self._mark(changed, action)
+        moved = changed.scope_target != fact.scope_target
+        if moved or (not _ENDS.isdisjoint(values) and self._is_over(changed)):
+            self._outdate(fact_id, unsaid=moved or changed.forgotten_at is not None)
         if "category" in values:
             run(self.connection, "DELETE FROM facts_fts WHERE rowid = ?", (row,))
             fail_point("fact.unsearchable")
@@ -176,13 +257,13 @@ class Transaction:
         self.queue(fact_id)
         return changed
 
-    def rewrite(self, fact: Fact, detail: Mapping[str, Any]) -> None:
+    def rewrite(self, fact: Fact, detail: Mapping[str, Any], action: str = "scrub") -> None:
         """Write the texts of a fact anew in place, where nothing may be kept of the old ones; its vectors go too.
 
         The `detail` says why, for the journal: JSON values, no text.
         """
         fact = self._completed(fact)
-        seq = self.journal("scrub", fact.id, detail=detail)
+        seq = self.journal(action, fact.id, detail=detail)
         values = {name: to_column(name, getattr(fact, name)) for name in REWRITABLE}
         values |= {"entity_folded": folded_slot(fact.entity), "key_folded": folded_slot(fact.key), "change_seq": seq}
         columns = ", ".join(f"{name} = ?" for name in values)
@@ -230,7 +311,7 @@ class Transaction:
         fact = safe_fact(fact).fact
         text = fact.text.strip()
         if not text:
-            raise InputError("a memory needs a text; this one is empty")
+            raise InputError("a memory needs text; this one is empty")
         if len(text) > MAX_TEXT:
             raise InputError(f"a memory has {len(text)} characters; the limit is {MAX_TEXT}: store a summary")
         created = fact.created_at or self.now

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.errors import NotFoundError
+from perdure.store.agent_log import METHOD
 from perdure.store.fact import split_tags, to_column
 from perdure.store.lifecycle import revived
 from perdure.store.links import between, link, unlink
 from perdure.store.scope import ALL_SCOPES, OWNER, Audience, Scope
 from perdure.store.sql import Connection, dialect, marks, run
 from perdure.store.transaction import Transaction
+from perdure.store.triggers import are
 from perdure.text.clean import clean
 
-_NOT_UNDONE = ("embed", "purge", "prune", "use")
+_NOT_UNDONE = ("embed", "purge", "prune", "use", "renew")
 """Bookkeeping, and what cannot come back."""
 IMPORT = "import"
 """The host that stands in the journal behind an import."""
@@ -24,17 +26,19 @@ _OWNER = Scope("user", OWNER)
 SHORT = 8
 """Digits of a batch that name it."""
 _EXPIRE = "expire"
-_BY_BATCH = (_EXPIRE, "assign")
+_LEARN = "learn"
+_BY_BATCH = (_EXPIRE, "assign", _LEARN)
 """Nobody's last change: these are taken back only by their batch."""
+_AIM = ("triggers", _LEARN)
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
     """What an undo did."""
 
-    batch: str  # the transaction that was taken back
-    facts: tuple[str, ...]  # ids of the facts that were changed back
-    conflicts: tuple[str, ...]  # ids of facts that were changed again since, and were left alone
+    batch: str  # the transaction that was undone
+    facts: tuple[str, ...]  # ids of the facts that were reverted
+    conflicts: tuple[str, ...]  # ids of facts that have changed since and were left alone
 
 
 def last_batch(connection: Connection, audience: Audience) -> str:
@@ -55,13 +59,15 @@ def batches(
 ) -> Iterator[str]:
     """Yield transactions that can be undone, newest first; of one session or host only, if asked.
 
-    `begins` is the beginning of their names. `everything` counts also what was nobody's doing, such as an expiry.
+    `begins` is the beginning of their names. `everything` counts also what was nobody's doing: an expiry, a record of
+    what an agent did.
     """
     condition, values = audience.sql(dialect(connection).in_scopes)
     sql = (
         "SELECT j.batch FROM journal j CROSS JOIN facts"
         f" WHERE facts.id = j.fact_id AND {condition} AND j.action NOT IN ({marks(_NOT_UNDONE)}) AND j.action <> 'undo'"
-        f" AND (? = 1 OR j.action NOT IN {_BY_BATCH})"
+        f" AND (? = 1 OR j.action NOT IN {_BY_BATCH}"
+        " AND (j.action <> 'add' OR facts.extraction_method IS DISTINCT FROM ?))"
         # Taking back a link writes a row of its own kind, which must not make the undo look like a change.
         " AND NOT EXISTS (SELECT 1 FROM journal d WHERE d.batch = j.batch AND d.action = 'undo')"
         " AND (? IS NULL OR j.session = ?) AND (? IS NULL OR j.host = ?)"
@@ -72,7 +78,7 @@ def batches(
         " ORDER BY j.seq DESC"
     )
     names = (begins, f"{begins}\U0010ffff") if begins else ()
-    told = (*values, *_NOT_UNDONE, everything, session, session, host, host, *names, *values)
+    told = (*values, *_NOT_UNDONE, everything, METHOD, session, session, host, host, *names, *values)
     seen: set[str] = set()
     for (batch,) in connection.execute(sql, told):
         if batch not in seen:
@@ -100,10 +106,12 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
         f" WHERE j.batch = ? AND facts.id = j.fact_id AND {condition} ORDER BY j.seq DESC"
     )
     rows = run(tx.connection, sql, (batch, *values))
+    # What goes with all that it has keeps its triggers, for who brings it back.
+    made = {fact_id for action, fact_id, *_ in rows if action == "add"}
     done: dict[str, None] = {}
     conflicts: dict[str, None] = {}
     for action, fact_id, other_id, detail in rows:
-        if action not in _NOT_UNDONE:
+        if action not in _NOT_UNDONE and not (action in _AIM and fact_id in made):
             worked = _reverse(tx, action, fact_id, other_id, json.loads(detail))
             (done if worked else conflicts)[fact_id] = None
     tx.journal("undo", rows[-1][1], detail={"undoes": batch})
@@ -121,6 +129,12 @@ def _reverse(tx: Transaction, action: str, fact_id: str, other_id: str | None, d
         else:
             link(tx, fact_id, other_id, detail["type"], detail["before"])
         return True
+    if action in _AIM:
+        added, removed = detail["added"], detail["removed"]
+        as_left = are(tx.connection, added, removed=False) and are(tx.connection, removed, removed=True)
+        if as_left:
+            tx.swap_triggers(fact_id, removed, added)
+        return as_left
     if _stood_upon(tx, fact_id, action, other_id):
         return False
     if action == "add":
@@ -151,7 +165,7 @@ def undo_chosen(tx: Transaction, audience: Audience, batch: str | None, session:
     else:
         wanted = [last_batch(tx.connection, audience) if batch is None else clean(batch)]
     if not wanted:
-        raise NotFoundError(f"session {session!r} has left nothing to undo")
+        raise NotFoundError(f"there is nothing to undo in session {session!r}")
     results = [undo(tx, each, audience) for each in wanted]
     return Undone(
         ",".join(result.batch for result in results),

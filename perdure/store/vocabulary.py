@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from perdure.store.sql import Connection, newest, run
+from perdure.store.sql import Connection, marks, newest, run
 from perdure.text.normalise import match_terms
 
 LONGEST: Final = 400
@@ -84,15 +84,15 @@ def fact_frequencies(connection: Connection, terms: Collection[str]) -> dict[str
     """
     if connection.in_transaction:
         # A rollback gives the journal's number to another state.
-        return {term: document_frequency(connection, term, "facts_terms") for term in terms}
+        return frequencies(connection, terms, "facts_terms")
     seq = newest(connection)
     at, known = _kept.get(connection, (seq, {}))
     if at != seq or len(known) >= MAX_FREQUENCIES:
         known = {}
     _kept[connection] = seq, known
     # What is nowhere costs nothing to look up, and may only be missing until a repair, which no journal tells.
-    fresh = {term: document_frequency(connection, term, "facts_terms") for term in terms if not known.get(term)}
-    known |= fresh
+    fresh = [term for term in terms if not known.get(term)]
+    known |= frequencies(connection, fresh, "facts_terms") if fresh else {}
     return {term: known[term] for term in terms}
 
 
@@ -103,14 +103,18 @@ def alike(connection: Connection, unknown: str) -> list[str]:
     return [term for (term,) in run(connection, sql, (first, chr(ord(first) + 1), len(unknown)))]
 
 
-def document_frequency(connection: Connection, term: str, vocabulary: str) -> int:
-    """Return how many rows hold a term, by the fts5vocab table of this name.
+def frequencies(connection: Connection, terms: Iterable[str], vocabulary: str) -> dict[str, int]:
+    """Return how many rows hold each term, by the fts5vocab table of this name.
 
     A phrase is taken to be as frequent as its rarest word.
     """
-    stems = stem(term).split()
-    found = [run(connection, f"SELECT doc FROM {vocabulary} WHERE term = ?", (each,)) for each in stems]
-    return min((int(rows[0][0]) if rows else 0 for rows in found), default=0)
+    stems = {term: stem(term).split() for term in terms}
+    wanted = list({each for found in stems.values() for each in found})
+    # All at once: with each statement SQLite and Python hand each other the interpreter's lock.
+    held: dict[str, int] = dict(
+        run(connection, f"SELECT term, doc FROM {vocabulary} WHERE term IN ({marks(wanted)})", wanted)
+    )
+    return {term: min((int(held.get(each, 0)) for each in found), default=0) for term, found in stems.items()}
 
 
 def rarest(counts: Mapping[str, int], postings: int = MAX_POSTINGS) -> list[str]:

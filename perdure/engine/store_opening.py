@@ -10,7 +10,7 @@ from perdure.engine.settings import Settings
 from perdure.errors import StorePurgedError, StoreUnavailableError
 from perdure.store.folder import MACHINE
 from perdure.store.server_key import known_key
-from perdure.store.store import Absent, Server, Store, machine_prefix
+from perdure.store.store import Absent, ObjectStore, Server, Store, machine_prefix
 from perdure.text.timestamps import zone_of
 
 
@@ -19,6 +19,11 @@ def server_of(settings: Settings) -> Server | None:
     if settings.store_url is None:
         return None
     return Server(settings.store_url, settings.store_tenant, settings.store_direct_url, settings.ack == "database")
+
+
+def objects_of(settings: Settings) -> ObjectStore | None:
+    """Return where the LanceDB table is, if the settings name another place than the data folder."""
+    return None if settings.lance_url is None else ObjectStore(settings.lance_url, settings.lance_storage_options)
 
 
 def store_of(home: Path, settings: Settings, *, guest: bool = False, moved: bool = False, **given: Any) -> Store:
@@ -33,7 +38,7 @@ def store_of(home: Path, settings: Settings, *, guest: bool = False, moved: bool
     if guest:
         given["absent"] = "empty"
     try:
-        return Store(home, server=server, zone=zone_of(settings.timezone), **given)
+        return Store(home, server=server, objects=objects_of(settings), zone=zone_of(settings.timezone), **given)
     except StorePurgedError:
         if server is not None and _serves(home, server):
             from perdure.maintenance.teardown import clear

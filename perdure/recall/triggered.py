@@ -1,0 +1,82 @@
+"""How a prompt stands to the triggers of memories: texts that say in which situations a memory matters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from perdure.store.vocabulary import terms
+
+AIMED: Final = 8
+"""So many memories more are candidates for how near a trigger of theirs is."""
+_PRIOR_MEAN, _PRIOR_SPREAD, _PRIOR_COUNT = 0.15, 0.12, 10
+"""The background of a store with almost no triggers."""
+COLUMNS: Final = (
+    "trigger", "trigger_mean", "trigger_above", "trigger_rank", "trigger_behind", "trigger_best", "trigger_share",
+    "trigger_rarest", "triggers", "nearest",
+)  # fmt: skip
+RISING: Final = frozenset(
+    {"trigger", "trigger_mean", "trigger_above", "trigger_behind", "trigger_share", "trigger_rarest", "nearest"}
+)
+"""A memory that has more of these is never held less likely for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Triggered:
+    """How near a prompt is to the triggers of its candidates; the cosine of a trigger is that of its nearest part."""
+
+    texts: Sequence[Sequence[str]]  # the triggers of each candidate; empty: it has none
+    cosines: Sequence[Sequence[float]]  # and of each of these, in the same order
+    mean: float = _PRIOR_MEAN  # of the cosines with all triggers that the caller may see
+    spread: float = _PRIOR_SPREAD
+
+    @classmethod
+    def of(
+        cls,
+        texts: Sequence[Sequence[str]],
+        cosines: Sequence[Sequence[float]],
+        total: float,
+        squares: float,
+        count: int,
+    ) -> Triggered:
+        """Mix the background, the sum of `count` cosines and of their squares, with that of almost no triggers."""
+        mean = (total + _PRIOR_MEAN * _PRIOR_COUNT) / (count + _PRIOR_COUNT)
+        around = max(0.0, squares - 2 * mean * total + count * mean**2)
+        spread = math.sqrt((around + _PRIOR_SPREAD**2 * _PRIOR_COUNT) / (count + _PRIOR_COUNT))
+        return cls(texts, cosines, mean, spread)
+
+    def columns(self, own: Sequence[float], weights: Mapping[str, float], whole: float) -> list[tuple[float, ...]]:
+        """Return what stands in `COLUMNS` for each candidate.
+
+        Args:
+            own: the cosine of each memory itself.
+            weights: what each word of the prompt tells.
+            whole: what all of them tell.
+        """
+        best = [max(each, default=0.0) for each in self.cosines]
+        ranked = sorted((each for each, has in zip(best, self.cosines, strict=True) if has), reverse=True)
+        first = ranked[0] if ranked else 0.0
+        found: list[tuple[float, ...]] = []
+        for mine, texts, near in zip(own, self.texts, self.cosines, strict=True):
+            if not near:
+                found.append((0.0, 0.0, -2.0, math.log1p(AIMED), -1.0, first, 0.0, 0.0, 0.0, mine))
+                continue
+            top = sorted(near, reverse=True)[:2]
+            shared = [[weights[word] for word in terms(text) if word in weights] for text in texts]
+            found.append(
+                (
+                    top[0],
+                    sum(top) / len(top),
+                    (top[0] - self.mean) / self.spread,
+                    math.log1p(min(ranked.index(top[0]), AIMED)),
+                    top[0] - first,
+                    first,
+                    max(map(sum, shared)) / whole,
+                    max((max(each) for each in shared if each), default=0.0),
+                    float(len(near)),
+                    max(mine, top[0]),
+                )
+            )
+        return found
