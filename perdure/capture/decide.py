@@ -53,10 +53,10 @@ NAMED = 0.6
 """Cosine from which on a statement that speaks of a change is taken to mean a known one, which is then marked."""
 MAX_COMPARED = 16_000
 """Characters of two texts: what they replace of each other is told clause by clause, which nobody can say of pages."""
-ASKED_TO_FORGET = "asked to forget it"
+ASKED_TO_FORGET = "the user asked to forget it"
 BESIDE = Verdict(Action.ADD, "new", 1.0)
-MARKED = Verdict(Action.UPDATE, "speaks of a change of this", 0.6, part=True)
-DENIED = Verdict(Action.ADD, "says that it is not so", 0.4, doubtful=True)
+MARKED = Verdict(Action.UPDATE, "states a change to this", 0.6, part=True)
+DENIED = Verdict(Action.ADD, "denies this", 0.4, doubtful=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def compare(old: Fact, new: Fact, cosine: float = 0.0) -> Verdict:
     if not (evidence.same_slot(old, new) or read(old.text).terms & read(new.text).terms):
         return BESIDE
     if evidence.same(old, new):
-        return Verdict(Action.NOOP, "says what was said before", 0.95)
+        return Verdict(Action.NOOP, "repeats an earlier statement", 0.95)
     found = evidence.replaces(old, new)
     if found is not None:
         return Verdict(Action.UPDATE, found.reason, 0.9, found.rest, found.stale)
@@ -143,7 +143,7 @@ def decide(
         return found
     if found.action is Action.UPDATE:
         return replace(found, twins=tuple(passed))
-    reason = "said before on a weaker word"
+    reason = "already stored from a weaker source"
     return replace(found, action=Action.UPDATE, target=passed[0], reason=reason, twins=tuple(passed[1:]))
 
 
@@ -168,7 +168,7 @@ def _compared(
         cosines = {hit.id: hit.cosine for hit in near}
         for old in known:
             if cosines.get(old.id, 0.0) >= levels.vector and evidence.same(old, fact, near=True):
-                return Decision(Action.NOOP, old.id, "means what was said before")
+                return Decision(Action.NOOP, old.id, "paraphrases an earlier statement")
     return permitted(fact, known, _classified(fact, known, near)) if levels.classify else NEW
 
 
@@ -205,7 +205,7 @@ def _twin(connection: Connection, fact: Fact, view: View, levels: Levels, passed
         if levels.exact and same.text == fact.text:
             return Decision(Action.NOOP, same.id, "said before")
         if levels.normalised:
-            return Decision(Action.NOOP, same.id, "said before in other letters")
+            return Decision(Action.NOOP, same.id, "already stored, written differently")
     return None
 
 

@@ -47,7 +47,7 @@ def compile_categories(own: Mapping[str, str]) -> CategoryPatterns:
         try:
             compiled.append((name.strip(), re.compile(pattern, re.IGNORECASE)))
         except re.error as error:
-            raise SettingsError(f"category {name!r} = {pattern!r} is no regular expression: {error}") from None
+            raise SettingsError(f"category {name!r} = {pattern!r} is not a regular expression: {error}") from None
     return tuple(compiled)
 
 
@@ -58,7 +58,7 @@ def compile_tags(own: Mapping[str, str]) -> TagPatterns:
         try:
             compiled.append((tag, re.compile(pattern, re.IGNORECASE)))
         except re.error as error:
-            raise SettingsError(f"tag pattern {tag!r} = {pattern!r} is no regular expression: {error}") from None
+            raise SettingsError(f"tag pattern {tag!r} = {pattern!r} is not a regular expression: {error}") from None
     return (*(item for item in PATTERNS if item[0] not in own), *compiled)
 
 
@@ -137,7 +137,7 @@ _CATEGORIES = tuple((kind, listed("capture", "grammar", kind)) for kind in ("dec
 _IDENTITY = word_set("name nickname alias email phone username handle website")
 _NAMES = listed("capture", "grammar", "name")
 _NAMED_OTHERWISE = word_set("location hometown employer job language allergy birthday")
-_PREFERENCES = word_set("prefer like love hate dislike enjoy want avoid diet")
+_PREFERENCES = word_set("prefer preference preferences like love hate dislike enjoy want avoid diet")
 
 
 def _clipped(text: str) -> str:

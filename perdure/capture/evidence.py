@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 
 from perdure.capture.clauses import parts
 from perdure.capture.describe import slot_of
@@ -29,6 +28,7 @@ from perdure.capture.reading import (
     stems,
     words_for,
 )
+from perdure.capture.slots import is_place
 from perdure.regex import lazy
 from perdure.store.fact import Fact, is_single_valued
 from perdure.text.lexicon import listed, table, word_set
@@ -60,7 +60,7 @@ def over(old: Fact, new: Fact) -> Evidence | None:
             ended = read(END.sub(" has ", folded))
             for told in parts(old.text):
                 if _ends(read(told), _values_of(told), ended) and same_people(read(old.text), read(new.text)):
-                    return Evidence("says that it is over", told, _more(old.text, told, new.text))
+                    return Evidence("says that this has ended", told, _more(old.text, told, new.text))
     return None
 
 
@@ -121,7 +121,7 @@ def _slot(old: Fact, new: Fact) -> Evidence | None:
     if frames[0] != frames[1] or not (_attribute_shown(key, old) and _attribute_shown(key, new)):
         return None
     left = before.terms - after.terms - one - _slot_words(old) - stems(" ".join(before.times)) - before.figures
-    return Evidence("another value in a slot that holds one", old.value, bool(left) and old.value in old.text)
+    return Evidence("another value for a single-valued slot", old.value, bool(left) and old.value in old.text)
 
 
 def _same_value(old: Fact, new: Fact) -> bool:
@@ -155,7 +155,7 @@ def _former(old: Fact, new: Fact) -> Evidence | None:
         about = (before.terms - ended) & (after.terms - read(clause).terms) - _GENERIC - _TITLES - when
         if ended and not ended <= before.subject and ended <= before.terms and about:
             left = before.terms - ended - after.terms - _GENERIC
-            return Evidence("says that the former value is over", _written(old.text, ended), bool(left))
+            return Evidence("says that the former value no longer holds", _written(old.text, ended), bool(left))
     for match in FORMER.finditer(fold(new.text)):
         words = next(filter(None, match.groups()))
         former = stems(plain(words))
@@ -235,21 +235,7 @@ def _attribute_shown(key: str, fact: Fact) -> bool:
     found = slot_of(fact.text, language_of(fact.text))
     if found is None or not same_slot(fact, Fact(fact.text, entity=found.entity, key=found.key)):
         return True  # its slot was named by whoever stored it
-    return _is_place(fact.value) or bool(_HOME.search(fold(_clause_of(fact))))
-
-
-def _is_place(name: str) -> bool:
-    """Return whether a name is that of a known country, region or town, or begins or ends with one ("Bergen, Norway").
-
-    "I moved to Linz" tells where somebody lives, "We moved to Revit" does not, and only the name shows which.
-    """
-    return any(part.strip().removeprefix("the ") in _known_places() for part in fold(name).split(","))
-
-
-@cache
-def _known_places() -> frozenset[str]:
-    names = ",".join(table("text", "words")["places"].values()).split(",")
-    return frozenset(fold(name.strip().removeprefix("the ")) for name in names)
+    return is_place(fact.value) or bool(_HOME.search(fold(_clause_of(fact))))
 
 
 def _frame(fact: Fact) -> frozenset[str]:

@@ -18,7 +18,7 @@ from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View, every, said_at
 from perdure.store.sql import Connection
-from perdure.store.transaction import Transaction
+from perdure.store.transaction import REFLECTED, Transaction
 from perdure.text.lexicon import listed, stop_words
 from perdure.text.normalise import fold
 from perdure.text.pluralize import counted
@@ -59,7 +59,8 @@ def meant(
     """
     own = frozenset(scope for scope in audience.scopes if scope.kind not in ("global", "custom"))
     view = View(Audience(own, audience.home), now)
-    known = [] if order.last else every(connection, view)
+    # A pattern quotes what is meant, and goes with it.
+    known = [] if order.last else [fact for fact in every(connection, view) if fact.extraction_method != REFLECTED]
     # Who wants all of it gone is asked first.
     found = among(order, known) if order.target else Meant(order, (), tuple(known))
     if not (found.clear or found.several) and order.sure and (order.last or order.points) and since is not None:
@@ -135,10 +136,11 @@ def _worded(order: Order, target: str, facts: Sequence[Fact]) -> list[Fact]:
     # "My weight" is not that of "my suitcase".
     best = [each for each in best if each[0] & names or not _is_of_thing(each[1], words, meant)] or best
     # A name of which something else is said, that another memory says, does not tell what is meant.
-    # One word of three is enough, or one of two if the order may be about work.
+    # One word of three is enough, or one of two if the order may be about work; a memory that is told has most.
+    least = len(words) // 2 + 1 if order.tells else -(-len(words) // (2 + order.sure))
     sure = any(
-        any(map(words.get, shared)) or known == set(words)
-        or ((shared - names or order.points) and (2 + order.sure) * len(shared) >= len(words)) for shared, _ in best
+        (not order.tells and any(map(words.get, shared))) or known == set(words)
+        or ((shared - names or order.points) and len(shared) >= least) for shared, _ in best
     )  # fmt: skip
     return [fact for _, fact in best if sure]
 

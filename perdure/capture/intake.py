@@ -11,7 +11,7 @@ from typing import Any
 
 from perdure.hooks.types import Messages
 from perdure.regex import lazy
-from perdure.speech.author import Author, author_of, uses_tools
+from perdure.speech.author import HEARSAY, Author, author_of, uses_tools
 from perdure.speech.orders import asks_to_remember
 from perdure.speech.people import speaker_of, speakers, without_name
 from perdure.speech.spans import spoken
@@ -149,7 +149,7 @@ def _spoken(messages: Messages) -> Iterator[tuple[Author, Mapping[str, Any]]]:
             answers = bool(typed(message_text(message)))
             if answers:
                 yield author, message
-        elif author is Author.MACHINE or (author and uses_tools(message)):
+        elif author is Author.MACHINE or (author and (uses_tools(message) or message.get(HEARSAY))):
             answers = False
         elif author is Author.ASSISTANT and answers:
             yield author, message

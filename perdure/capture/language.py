@@ -31,8 +31,8 @@ _OF_SCRIPT = {"cyrillic": "ru", "arabic": "ar", "devanagari": "hi"}
 """The language that a script is taken for."""
 MIN_SCORE = 1.3
 """What a language must score before a text is taken for it: one for a word or letter that is a sign of it alone."""
-# What touches a digit is no word of any language: "k8s" holds neither the Czech "k" nor "s".
-_WORD = lazy(r"(?<![^\W_])[^\W\d_]+(?:'[^\W\d_]+)?(?![^\W_])")
+# What touches a digit is no word of any language: "k8s" holds neither the Czech "k" nor "s". Nor is the e of "e-mail".
+_WORD = lazy(r"(?<![^\W_])(?![^\W\d_]-\w)[^\W\d_]+(?:'[^\W\d_]+)?(?![^\W_])")
 CODES = ("de", "fr", "es", "pt", "sv", "cs", "pl", "tr", "ru", "ar", "hi", "zh", "ja", "ko")
 DENSE = frozenset(["zh", "ja", "ko"])
 MAX_SENTENCE = 1_000

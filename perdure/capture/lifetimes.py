@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,21 +104,37 @@ _CLAUSES = lazy(r"[,;:()]|\b(?:and|but|or|so|because|since|that|which|who|whose|
 _AGAIN = lazy(r"\b(?:from|between|every|each|always|usually|until|till|til)\b", re.IGNORECASE)
 
 
-def dated(text: str, said_at: float, zone: dt.tzinfo | None = None) -> str:
+def dated(
+    text: str, said_at: float, zone: dt.tzinfo | None = None, written: Callable[[Period], str] | None = None
+) -> str:
     """Return a text with the day behind each time that only makes sense when it is said: "tomorrow (2026-05-04)".
 
-    The words stay as they were; a span is given by its first and last day. `said_at`: epoch seconds.
+    The words stay as they were; a span is given by its first and last day. `said_at`: epoch seconds; `written`: how a
+    time is written, if not by its days in full.
     """
     pieces, end = [], 0
     for time in said_times(text, day_of(said_at, zone)):
         if time.relative and not text[time.end :].startswith(("(", " (")):
-            pieces += [text[end : time.end], f" ({_written(time.period)})"]
+            pieces += [text[end : time.end], f" ({(written or _written)(time.period)})"]
             end = time.end
     return "".join([*pieces, text[end:]])
 
 
 def _written(period: Period) -> str:
     return str(period.first) if period.first == period.last else f"{period.first} to {period.last}"
+
+
+def in_short(period: Period) -> str:
+    """Return a time as it is written beside the day on which it was named: "8 May", "28 April to 4 May", "2022"."""
+    first, last = period.first, period.last
+    if first.year == last.year and (first.month, first.day, last.month, last.day) == (1, 1, 12, 31):
+        return str(first.year)
+    if first.day == 1 and last + dt.timedelta(days=1) == (first + dt.timedelta(days=31)).replace(day=1):
+        return f"{first:%B} {first.year}"
+    end = f"{last.day} {last:%B}"
+    if first == last:
+        return end
+    return f"{first.day} to {end}" if first.month == last.month else f"{first.day} {first:%B} to {end}"
 
 
 def freeze_until(text: str, now: float, zone: dt.tzinfo | None = None, max_days: int = MAX_FREEZE_DAYS) -> float | None:

@@ -117,7 +117,7 @@ class Capturer:
             tx.finish_entry(entry["id"])
         waiting = sum(each.fact.review_state == "pending" for each in written)
         if waiting:
-            _log.warning("%d memories of one turn wait for review: %s; see perdure review", waiting, guard.reason())
+            _log.warning("%d memories of one turn are pending review: %s; see perdure review", waiting, guard.reason())
         return written
 
     def _obey(self, tx: Transaction, users: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]) -> None:
@@ -199,11 +199,11 @@ def _repeated(tx: Transaction, fact: Fact, shown: Shown, key: bytes) -> Decision
     """Return what becomes of a statement that repeats what its conversation was shown; None: it says something new."""
     said = trace(fact.text, key)
     if quotes(fact.text) and any(echoes(said, each) for seen in shown.values() for each in seen):
-        return Decision(Action.NOOP, None, "quotes what was shown")
+        return Decision(Action.NOOP, None, "quotes a recalled memory")
     ids = [shown_id for shown_id, seen in shown.items() if any(same(said, each) for each in seen)]
     known = by_ids(tx.connection, ids, own_view(fact, tx.now)).values() if ids else ()
     strongest = max(known, key=lambda old: strength(old.channel), default=None)
-    return None if strongest is None else Decision(Action.NOOP, strongest.id, "repeats what was shown")
+    return None if strongest is None else Decision(Action.NOOP, strongest.id, "repeats a recalled memory")
 
 
 def _held(tx: Transaction, prepared: Prepared, reason: str) -> Written:
@@ -247,6 +247,8 @@ def _draft(
         value=slot.value if slot else None,
         channel=Channel.USER,
         source_date=said_at,
+        # What is captured late has lived since it was said.
+        last_confirmed_at=said_at,
         scope=scope.kind,
         scope_target=scope.target,
         provenance_session=entry.get("session"),
@@ -291,7 +293,7 @@ class _Guard:
             (self._day, quota.day, "in a day"),
         ):
             if count >= limit:
-                return f"over the limit of {limit} facts {what}"
+                return f"over the limit of {limit} memories {what}"
         return None
 
     def count(self) -> None:

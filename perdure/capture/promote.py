@@ -29,7 +29,7 @@ def offer(tx: Transaction, home: Scope, prepared: Sequence[Prepared], written: S
         twins = {(each.scope, each.scope_target) for each in _same(tx.connection, added, everywhere)} - {place}
         if not any(kind == "project" for kind, _ in twins) or _same(tx.connection, added, here):
             continue
-        told = {"review": "said the same way in another repository; approved, it holds in all of them"}
+        told = {"review": "said in another repository too; if approved, it applies to all of them"}
         yours = replace(ready.fact, scope=home.kind, scope_target=home.target, review_state="pending", metadata=told)
         tx.add(yours, ready.vector)
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from perdure.regex import lazy
 from perdure.text.lexicon import MONTHS, WEEKDAYS, kin, listed, named, table, word_set
-from perdure.text.normalise import fold, match_terms, stem
+from perdure.text.normalise import cut_ending, fold, match_terms
 
 USER = "user"
 END = listed("capture", "changes", "end")
@@ -44,12 +44,12 @@ def read(text: str) -> Reading:
     told = plain(text)
     words = _WORD.findall(told)
     bare = [word.removesuffix("'s").removesuffix("'") for word in words]
-    names = frozenset(stem(fold(name)) for name in _NAME.findall(text) if fold(name) not in _TIMES)
+    names = frozenset(cut_ending(fold(name)) for name in _NAME.findall(text) if fold(name) not in _TIMES)
     before = _VERB.split(_REPORTED.sub("", told), maxsplit=1)
     terms = stems(told)
     return Reading(
         owner=_owner(text, before[0]),
-        sequence=tuple(stem(word) for word in bare if word not in _ARTICLES),
+        sequence=tuple(cut_ending(word) for word in bare if word not in _ARTICLES),
         words=frozenset(bare),
         subject=stems(before[0]) if len(before) > 1 else frozenset(),
         terms=terms,
@@ -92,7 +92,7 @@ def _clock(match: re.Match[str]) -> str:
 
 def stems(told: str) -> frozenset[str]:
     """Return the stems of a `plain` text's words that carry meaning; a letter that stands alone names something."""
-    return frozenset([*(stem(term) for term in match_terms(told) if term not in _EMPTY), *_LETTER.findall(told)])
+    return frozenset([*(cut_ending(term) for term in match_terms(told) if term not in _EMPTY), *_LETTER.findall(told)])
 
 
 def words_for(kind: str) -> frozenset[str]:

@@ -39,7 +39,7 @@ def _rule(cue: str, pattern: str) -> CaptureRule:
         compiled = re.compile(pattern, re.IGNORECASE)
     except re.error as error:
         raise SettingsError(
-            f"capture_patterns: {cue!r} is {pattern!r}, which is no regular expression ({error}); correct or remove it"
+            f"capture_patterns: {cue!r} is {pattern!r}, not a regular expression ({error}); correct or remove it"
         ) from error
     if not cue.strip() or compiled.search(""):
         raise SettingsError(

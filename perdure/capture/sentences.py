@@ -14,6 +14,7 @@ from perdure.regex import lazy
 from perdure.secrets.redact import redact
 from perdure.speech.forgetting import speaks_of_forgetting
 from perdure.speech.orders import asks_to_remember
+from perdure.text.fenced import outside
 from perdure.text.lexicon import MONTHS, WEEKDAYS, listed, word_set
 from perdure.text.normalise import fold
 from perdure.text.quotes import bracket
@@ -92,8 +93,7 @@ _OPENING = ("<", "{", "[", "$", "#", "}", "@@", "//", "/*", "*/")
 
 def prose(text: str) -> str:
     """Return the text without fenced code, quoted lines and lines of logs, code and structured data."""
-    outside = "\n".join(text.split("```")[::2])
-    lines = outside.split("\n")
+    lines = outside(text).split("\n")
     pairs = [bool(_PAIR.match(line)) and not _SPOKEN.match(line) for line in lines]
     kept: list[str] = []
     ahead = False  # below an order to remember that ends with a colon

@@ -16,7 +16,8 @@ from perdure.capture.naming import QUALIFIERS, find_naming, is_no_name, nobody
 from perdure.regex import lazy
 from perdure.store.aliases import ALIAS, NAMING
 from perdure.store.fact import is_single_valued
-from perdure.text.lexicon import filled, kin, listed, table, word_set
+from perdure.text.lexicon import PARTS, filled, kin, listed, table, word_set
+from perdure.text.normalise import fold
 
 USER = "user"
 MAX_FIELD = 100
@@ -67,7 +68,7 @@ _Build = Callable[[re.Match[str]], Slot | None]
 def _rules() -> tuple[tuple[re.Pattern[str], _Build], ...]:
     """Return the rules: what a clause looks like, and who reads it."""
     verbs = {*base_forms(), *base_forms().values()} - {"got", "have got", "last", "end", "open", "close"}
-    beside = {
+    beside = PARTS | {
         "liking": "|".join(rf"(?:{pattern.pattern})" for _, pattern in _likings()),
         "verbs": "|".join(sorted(verbs, key=lambda verb: (-len(verb), verb))),
     }
@@ -130,6 +131,48 @@ def _filled(key: str, *, bare: bool = False) -> _Build:
         return Slot(entity, key, value) if entity and value else None
 
     return build
+
+
+def _moved(match: re.Match[str]) -> Slot | None:
+    """Read where somebody lives now, if it is a place that they moved to: a team, and "we", move to programs, too."""
+    found = _filled("location", bare=True)(match)
+    if found is None:
+        return None
+    value = trimmed(_BESIDE_MOVE.sub("", found.value))
+    moved = Slot(found.entity, found.key, value)
+    if found.entity.split()[-1].casefold() in _kin() or is_place(value) or _HOME.search(fold(match[0])):
+        return moved
+    return moved if match["self"] in ("I", "i") and _may_be_town(value) else None
+
+
+def is_place(name: str) -> bool:
+    """Return whether a name is that of a known country, region or town, or begins or ends with one ("Bergen, Norway").
+
+    "I moved to Linz" tells where somebody lives, "We moved to Revit" does not, and only the name shows which.
+    """
+    if any(part.strip().removeprefix("the ") in _known_places() for part in fold(name).split(",")):
+        return True
+    words = fold(name).replace("-", " ").split()
+    return _may_be_town(name) and not _known_places().isdisjoint((words[0], words[-1]))
+
+
+def _may_be_town(name: str) -> bool:
+    """Return whether a name is spelled like that of a town ("Stratford-upon-Avon"), and is no known program or job."""
+    words = re.split(r"[.,]? |-", name)
+    if not words[0][:1].isupper() or is_no_name(name) or not _no_towns().isdisjoint(map(str.casefold, words)):
+        return False
+    return all(word in _IN_TOWNS or (_LETTERS.fullmatch(word) and word[0].isupper()) for word in words)
+
+
+@cache
+def _no_towns() -> frozenset[str]:
+    return word_set(table("capture", "slots")["no_towns"])
+
+
+@cache
+def _known_places() -> frozenset[str]:
+    names = ",".join(table("text", "words")["places"].values()).split(",")
+    return frozenset(fold(name.strip().removeprefix("the ")) for name in names)
 
 
 def _verb(match: re.Match[str]) -> Slot | None:
@@ -195,8 +238,20 @@ def _decision(match: re.Match[str]) -> Slot:
 def _convention(match: re.Match[str]) -> Slot | None:
     found = match.groupdict()
     how = "never" if found["how"].casefold().startswith(("don", "do ")) else found["how"].casefold()
-    rule = _TAIL.sub("", trimmed(found["value"]))
+    told = next(_told(found["value"]), None) if how == _FROM_NOW_ON else None
+    if told is not None and _is_fact(told):
+        # "From now on I live in Linz" is no rule to go by.
+        return told
+    rule = _WHO_DOES.sub("", _TAIL.sub("", trimmed(found["value"])))
     return Slot("convention", rule, how) if len(rule) > 2 else None
+
+
+def _is_fact(told: Slot) -> bool:
+    """Return whether what holds from now on is a fact of a person: "from now on my job is to test" is an order."""
+    person = told.entity == USER or told.entity.split()[-1].casefold() in _kin()
+    if not person or told.key not in _NEW_FACTS or told.value.casefold().startswith("to "):
+        return False
+    return told.key != "employer" or told.value[0].isupper()  # "I work at night" names none
 
 
 def _liking(match: re.Match[str]) -> Slot | None:
@@ -225,9 +280,14 @@ def _fronted(match: re.Match[str]) -> Slot | None:
 
 
 def _own(match: re.Match[str]) -> Slot | None:
-    """Read "my X is Y"; of people only what names them: "my brother is in Oslo" is no brother called Oslo."""
-    noun = match["noun"].casefold()
-    if noun.split()[-1] in _kin() and not re.match(_NAME, trimmed(match["value"])):
+    """Read "my X is Y"; of people only what names them: "my brother is in Oslo" is no brother called Oslo.
+
+    And "our team moved to Slack" is no team called Slack.
+    """
+    noun = match["noun"].casefold().split()[-1]
+    if noun in _kin() and not re.match(_NAME, trimmed(match["value"])):
+        return None
+    if noun in _PEOPLE and _CHANGED.search(match.string, match.end("noun"), match.start("value")):
         return None
     return _attribute(match)
 
@@ -238,12 +298,27 @@ _TIME = listed("capture", "grammar", "no_place")
 _AGE = lazy(r"(\d{1,3})(?: years? old| last week| today| this \w+| (?:last|next|in|on) .*)?(?: and .*)?$")
 _JOB = listed("capture", "grammar", "job")
 _TAIL = lazy(r",? (?:please|ok|okay|thanks|will you|would you)$", re.IGNORECASE)
+_PEOPLE = word_set("team family company department group class band crew")
+_CHANGED = lazy(r"\b(?:moved|changed|switched) to\b", re.IGNORECASE)
+_FROM_NOW_ON = "from now on"
+_NEW_FACTS = frozenset(("name", "email", "phone", "location", "employer"))
+_BESIDE_MOVE = listed("capture", "grammar", "beside_move")
+_IN_TOWNS = word_set(
+    "am an auf bei da de del della den der des di do dos du el im in la le les of on ob sur the upon van"
+)
+_LETTERS = lazy(r"\w(?:[^\W\d_A-ZÀ-Þ]|['’])+\.?")
+_WHO_DOES = lazy(
+    r"(?:please )?(?:we|i)(?:'ll| will| shall| should|'re going to| are going to)? (?!am |are |'|have )", re.IGNORECASE
+)
+"""Of a rule, who is to keep it: "we will use pnpm" is the rule to use it."""
 _CHANNEL = listed("capture", "grammar", "channel")
 _REACHED = listed("capture", "grammar", "reached")
 _CONTRAST = lazy(r",?(?: now)? (?:instead of|rather than|(?:and |but )?not|but)\b.*$", re.IGNORECASE)
 _PLURAL = lazy(r"(?:s|people|children|men|women|folk|staff|police)$", re.IGNORECASE)
+_HOME = listed("capture", "grammar", "home")
 _DIETS = listed("capture", "grammar", "diet")
 _READERS: Mapping[str, _Build] = {
     "attribute": _attribute, "choice": _choice, "contact": _contact, "convention": _convention, "decision": _decision,
-    "fronted": _fronted, "liking": _liking, "own": _own, "rather": _rather, "state": _state, "verb": _verb,
+    "fronted": _fronted, "liking": _liking, "moved": _moved, "own": _own, "rather": _rather, "state": _state,
+    "verb": _verb,
 }  # fmt: skip

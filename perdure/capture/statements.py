@@ -211,6 +211,20 @@ def _stated(sentence: str, words: Language) -> list[Statement]:
     return [whole] if whole else stated
 
 
+def only_asks(text: str) -> bool:
+    """Return whether a person only asks for an answer or for work in a text, and tells nothing."""
+    words = language(language_of(text))
+    said = sentences(text, words.code)
+    return bool(said) and all(_asks_alone(each, words) for each in said)
+
+
+def _asks_alone(sentence: str, words: Language) -> bool:
+    if _without_question(sentence, words) != sentence:
+        return False
+    asked = _is_question(sentence, fold(sentence), words)
+    return asked or all(_is_asked(clause, words) for clause in clauses(sentence))
+
+
 def cue_of(sentence: str) -> str | None:
     """Return what marks a sentence as worth keeping, or None."""
     return next((found.cue for each in heard(sentence) for found in each.stated), None)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from perdure.regex import lazy
 from perdure.text.clean import clean
 from perdure.text.lexicon import FUNCTION_CHARS
-from perdure.text.normalise import fold, match_terms, stem
+from perdure.text.normalise import cut_ending, fold, match_terms
 from perdure.text.scripts import DENSE_CLASS, dense_script
 
 WORDS = 2
@@ -72,7 +72,7 @@ def _words(text: str) -> set[str]:
     found = set()
     for term in match_terms(text, max(1, len(text))):
         if not dense_script(term[0]):
-            found.add(stem(term))
+            found.add(cut_ending(term))
         elif len(term) > 1 and FUNCTION_CHARS.isdisjoint(term):
             found.add(term)
     return found

@@ -120,7 +120,7 @@ class Writer:
         old = tx.fact(decision.target) if decision.target else None
         # What ends with the session takes the place of nothing that lasts, and does not stand for it.
         if _of_moment(fact) and decision.action is not Action.NOOP:
-            decision, old = Decision(Action.ADD, None, "of the moment"), None
+            decision, old = Decision(Action.ADD, None, "transient"), None
         elif old is not None and _of_moment(old) and not _of_moment(fact) and decision.action is Action.NOOP:
             decision = replace(decision, action=Action.UPDATE)
         if old is not None and decision.action is Action.NOOP:
@@ -130,7 +130,7 @@ class Writer:
         late = old is not None and fact.source_date is not None and old.effective_date > fact.source_date
         if old is not None and decision.action is Action.DELETE:
             if late:
-                return Written(old, Decision(Action.NOOP, old.id, "said before what it would withdraw"))
+                return Written(old, Decision(Action.NOOP, old.id, "said before what it would retract"))
             withdraw = forget if decision.reason == ASKED_TO_FORGET else retract
             return Written(withdraw(tx, old.id, decision.reason), decision)
         if old is not None and late and strength(old.channel) >= strength(fact.channel):
@@ -253,7 +253,7 @@ class LanguageJudge:
 
 def _read(given: Mapping[str, Any], known: Sequence[Fact]) -> Decision:
     """Read one verdict; what does not fit is an addition, which loses nothing."""
-    target, reason = given.get("target"), "told apart by the language model"
+    target, reason = given.get("target"), "decided by the language model"
     there = known[target].id if type(target) is int and 0 <= target < len(known) else None
     action = str(given.get("action", "")).lower()
     if there is None or action not in (Action.UPDATE, Action.DELETE, Action.NOOP):

@@ -46,7 +46,7 @@ class Chunking:
     def __post_init__(self) -> None:
         """Check the sizes."""
         if self.tokens < 1:
-            raise InputError(f"chunks of {self.tokens} tokens hold nothing; give 1 or more")
+            raise InputError(f"chunks of {self.tokens} tokens are empty; give 1 or more")
         if not 0 <= self.overlap < self.tokens:
             raise InputError(f"an overlap of {self.overlap} tokens is out of range; give 0 to {self.tokens - 1}")
 

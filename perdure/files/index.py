@@ -177,9 +177,9 @@ class Generations:
 def _check(connection: Connection, path: Path) -> None:
     found = (int(run(connection, f"PRAGMA {name}")[0][0]) for name in ("application_id", "user_version"))
     if tuple(found) != (APPLICATION_ID, VERSION):
-        raise StoreCorruptError(f"{path} is no index of this version; it is built anew: perdure index --force")
+        raise StoreCorruptError(f"{path} is not an index of this version; rebuild it: perdure index --force")
     if run(connection, "SELECT value FROM meta WHERE key = 'normaliser'") != [(str(NORMALISER_VERSION),)]:
-        raise StoreCorruptError(f"the words of {path} were cut by other rules; it is built anew: perdure index --force")
+        raise StoreCorruptError(f"{path} was tokenised with other rules; rebuild it: perdure index --force")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +190,10 @@ class Synced:
     added: int = 0
     changed: int = 0
     removed: int = 0
-    chunks: int = 0  # how many were written
-    skipped: Mapping[str, str] = field(default_factory=dict)  # files that are not indexed, with the reason, by path
-    waiting: int = 0  # conversations that go on and are not due yet
-    rebuilt: bool = False  # whether a new generation was made
+    chunks: int = 0  # number written
+    skipped: Mapping[str, str] = field(default_factory=dict)  # files not indexed, reason by path
+    waiting: int = 0  # ongoing conversations that are not due yet
+    rebuilt: bool = False  # whether a new generation was created
     busy: bool = False  # whether another process was writing, so that nothing was done
 
 

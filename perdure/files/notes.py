@@ -78,7 +78,7 @@ def append_daily_note(workspace: Path, text: str, now: float, *, tz: dt.tzinfo |
     if not text:
         raise InputError("the note is blank; give it some text")
     if size > NOTE_BYTES:
-        raise InputError(f"the note has {size} bytes, at most {NOTE_BYTES} are kept; shorten or split it")
+        raise InputError(f"the note has {size} bytes, the limit is {NOTE_BYTES}; shorten or split it")
     moment = dt.datetime.fromtimestamp(now, tz)
     # Redacted before it is cut: half a secret may not look like one any more.
     title = clip(redact(" ".join(clean(title).split())).text, _TITLE_CHARS)
@@ -139,11 +139,11 @@ def _opened(path: Path) -> Iterator[int]:
 
 def _translated(path: Path, error: OSError) -> InputError | StoreFullError | StoreUnavailableError:
     if not path.parent.parent.is_dir():
-        return InputError(f"{path.parent.parent} is no folder; name the agent's workspace")
+        return InputError(f"{path.parent.parent} is not a folder; name the agent's workspace")
     if error.errno in _REFUSALS:
-        return InputError(f"{path} is not a plain file in a plain folder; replace the link or what else stands there")
+        return InputError(f"{path} is not a regular file in a regular folder; replace it with one")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StoreFullError(f"the disk is full; {path} kept nothing of this note. Free some space")
+        return StoreFullError(f"the disk is full; none of this note was written to {path}. Free some space")
     return StoreUnavailableError(f"{path} cannot be written ({error.strerror}); check the folder and its owner")
 
 
@@ -163,21 +163,21 @@ def add_line(folder: Path, name: str, text: str) -> bool:
     try:
         after = with_line((before or b"").decode(), text)
     except UnicodeDecodeError as error:
-        raise InputError(f"{name} is no UTF-8 text; convert it first") from error
+        raise InputError(f"{name} is not UTF-8 text; convert it first") from error
     if before is not None and after.encode() == before:
         return False
 
     def check() -> None:
         # An editor may have saved it since it was read.
         if _read(folder, name) != before:
-            raise InputError(f"{name} was changed meanwhile; nothing was written. Accept the proposal again")
+            raise InputError(f"{name} has changed in the meantime; nothing was written. Accept the proposal again")
 
     try:
         replace_file(folder / name, after.encode(), check=check)
         sync_folder(folder)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreFullError(f"the disk is full; {name} is as it was. Free some space") from error
+            raise StoreFullError(f"the disk is full; {name} is unchanged. Free some space") from error
         raise StoreUnavailableError(
             f"{folder / name} cannot be written ({error.strerror}); check the folder"
         ) from error
@@ -195,7 +195,7 @@ def with_line(content: str, text: str) -> str:
     head, _, rest = content.partition(BEGIN)
     section, end, tail = rest.partition(END)
     if not end:
-        raise InputError("the section of perdure is damaged: its end mark stands before its begin mark; restore them")
+        raise InputError("the section of perdure is damaged: its end mark comes before its begin mark; restore them")
     if line in section.splitlines():
         return content
     return f"{head}{BEGIN}{section}{'' if section.endswith(chr(10)) else chr(10)}{line}\n{END}{tail}"
@@ -209,7 +209,7 @@ def plain_line(text: str) -> str:
 
 def _read(folder: Path, name: str) -> bytes | None:
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder; name the agent's workspace")
+        raise InputError(f"{folder} is not a folder; name the agent's workspace")
     try:
         return read_inside(folder, name, MAX_BYTES)
     except FileNotFoundError:

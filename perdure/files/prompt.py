@@ -29,7 +29,7 @@ def prompt_sections(
     if citations not in CITATIONS:
         raise InputError(f"citations is {citations!r}; choose one of {', '.join(CITATIONS)}")
     if max_chars < 1:
-        raise InputError(f"max_chars is {max_chars}, but MEMORY.md is shown with at least 1; give 1 or more")
+        raise InputError(f"max_chars is {max_chars}; to show MEMORY.md, give 1 or more")
     if mode != FULL:
         return ()
     recall = _TEXTS["recall"].format(search=search_tool, get=get_tool, citations=CITATIONS[citations])
@@ -52,7 +52,7 @@ def _shown(memory_md: str, limit: int, get_tool: str) -> str:
         shown = text[:limit]
         line = shown.count("\n") + 1
     # Redaction can only take lines away, so the rest of the file begins at this line or a little below it.
-    note = f'[MEMORY.md goes on: read the rest with {get_tool}, path "MEMORY.md", from {line}]'
+    note = f'[MEMORY.md continues: read the rest with {get_tool}, path "MEMORY.md", from {line}]'
     return f"{shown.rstrip()}\n\n{note}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -17,10 +17,10 @@ from perdure.files.options import SESSIONS
 from perdure.heap import give_back
 from perdure.index.vector_index import SPARE, RoundedMatrix, dots, highest
 from perdure.ranking.calibration import Scale
-from perdure.ranking.passages import KEYWORD, VECTOR, Passage, keyword_score, vector_score
+from perdure.ranking.passages import KEYWORD, VECTOR, Scored, keyword_score, vector_score
 from perdure.store.scope import Audience, Scope
 from perdure.store.sql import Connection, Row, marks, run
-from perdure.store.vocabulary import document_frequency, rarest, weight
+from perdure.store.vocabulary import frequencies, rarest, weight
 from perdure.text.normalise import match_query, match_terms
 
 if TYPE_CHECKING:
@@ -269,15 +269,16 @@ def by_words(reader: Reader, query: str) -> Words:
     # One transaction: numbers of two states of the index do not fit together.
     with reader.generation.database.read() as connection, connection:
         state = _state(connection)
-        counts = {term: _frequency(connection, state, term) for term in match_terms(query)}
+        counts = _frequencies(connection, state, match_terms(query))
         weights = {term: weight(0, state.chunks) for term, count in counts.items() if not count}
         searched: dict[str, float] = {}
         bm25: dict[int, float] = {}
         for term in rarest({term: count for term, count in counts.items() if count}, POSTINGS):
             found, hits = _postings(connection, reader, state, term, counts[term])
             searched[term] = weight(len(found), state.chunks)
-            for chunk, value in _saturation(found, hits, state.chunks):
-                bm25[chunk] = bm25.get(chunk, 0.0) + searched[term] * value
+            share, inner = searched[term], _inner(hits, state.chunks)
+            for chunk, value in found:
+                bm25[chunk] = bm25.get(chunk, 0.0) + share * min(MAX_SATURATION, value / inner)
     return Words(bm25, searched, sum(weights.values()) + sum(searched.values()))
 
 
@@ -294,8 +295,9 @@ def whole_documents(reader: Reader, words: Words, file_ids: Iterable[int]) -> di
         total = _state(connection).files
         for term, share in words.weights.items():
             [(hits, found)] = run(connection, sql, (match_query([term]), wanted))
-            for file_id, value in _saturation(json.loads(found), hits, total):
-                scores[file_id] = scores.get(file_id, 0.0) + share * value
+            inner = _inner(hits, total)
+            for file_id, value in json.loads(found):
+                scores[file_id] = scores.get(file_id, 0.0) + share * min(MAX_SATURATION, value / inner)
     return {file_id: keyword_score(value, words.whole) for file_id, value in scores.items()}
 
 
@@ -324,7 +326,7 @@ def _chunks(reader: Reader, joined: str, wanted: Sequence[object]) -> dict[int, 
 def passages(
     reader: Reader, chunks: Mapping[int, Chunk], words: Words, query: str, vector: tuple[Vector, str] | None,
     known: Mapping[int, float], scale: Scale, times: Sequence[tuple[float, float]],
-) -> dict[int, Passage]:  # fmt: skip
+) -> dict[int, Scored]:  # fmt: skip
     """Return what the ranking needs to know of chunks.
 
     `times`: those that the query asks about, begin and end, in epoch seconds.
@@ -344,14 +346,13 @@ def passages(
         spoke = speaker is not None and chunk.speaker == speaker
         asks = chunk.text.rstrip().endswith(("?", "\uff1f"))
         document = whole.get(chunk.file_id, 0.0)
-        found[chunk.id] = Passage(chunk.file_id, chunk.place, scores, document, dated, spoke, asks, len(chunk.text))
+        found[chunk.id] = Scored(chunk.file_id, chunk.place, scores, document, dated, spoke, asks, len(chunk.text))
     return found
 
 
-def _saturation(found: Iterable[tuple[int, float]], count: int, rows: int) -> Iterator[tuple[int, float]]:
-    """Yield how much each row says of a term: its BM25 without the term's weight, as FTS5 sets it."""
-    inner = max(math.log((rows - count + 0.5) / (count + 0.5)), LEAST_WEIGHT) if rows >= count else LEAST_WEIGHT
-    return ((row, min(MAX_SATURATION, value / inner)) for row, value in found)
+def _inner(count: int, rows: int) -> float:
+    """Return the weight that FTS5's BM25 gives a term of so many rows: without it is left how much a row says of it."""
+    return max(math.log((rows - count + 0.5) / (count + 0.5)), LEAST_WEIGHT) if rows >= count else LEAST_WEIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,13 +381,13 @@ def _state(connection: Connection) -> _State:
     return state
 
 
-def _frequency(connection: Connection, state: _State, term: str) -> int:
+def _frequencies(connection: Connection, state: _State, terms: Sequence[str]) -> dict[str, int]:
     known = state.frequencies
-    if term not in known:
-        if len(known) >= MAX_FREQUENCIES:
-            known.clear()
-        known[term] = document_frequency(connection, term, "chunks_terms")
-    return known[term]
+    if len(known) >= MAX_FREQUENCIES:
+        known.clear()
+    if unknown := [term for term in terms if term not in known]:
+        known |= frequencies(connection, unknown, "chunks_terms")
+    return {term: known[term] for term in terms}
 
 
 def _postings(

@@ -137,12 +137,12 @@ def root_of(scope: Scope, path: Path | str, kind: Kind, pattern: str = "**/*.md"
         return Root(scope, resolved, kind)
     reason = why_unsafe(resolved.name)
     if reason:
-        raise InputError(f"extra path {str(path)!r} cannot be used: {reason}, by its name. Rename the folder")
+        raise InputError(f"extra path {str(path)!r} cannot be used because of its name: {reason}. Rename the folder")
     single = resolved.suffix == ".md" and not is_folder
     if exists and not is_folder and not single:
-        raise InputError(f"extra path {str(path)!r} is neither a folder nor an .md file; name one of these")
+        raise InputError(f"extra path {str(path)!r} is neither a folder nor an .md file; name one of those")
     if not single and not pattern:
-        raise InputError(f"the pattern for extra path {str(path)!r} is empty; the usual one is **/*.md")
+        raise InputError(f"the pattern for extra path {str(path)!r} is empty; the default is **/*.md")
     return Root(scope, resolved, kind, "" if single else pattern)
 
 
@@ -267,12 +267,12 @@ def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 class Reading:
     """Lines of a memory file."""
 
-    path: str  # the file, as results name it
+    path: str  # the file, as named in search results
     text: str  # the lines, joined by newlines
     start: int  # number of the first line, from 1
     end: int  # number of the last line; before `start` if there is none
-    total_lines: int  # how many lines the file has
-    truncated: bool = False  # whether lines that were asked for were cut off
+    total_lines: int  # number of lines of the file
+    truncated: bool = False  # whether requested lines were cut off
     missing: bool = False  # whether there is no such file
 
 
@@ -306,9 +306,9 @@ def read_text(root: Root, relative: str, max_bytes: int) -> str:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise InputError(f"file {relative!r} cannot be read ({error.strerror}); check who may read it") from error
+        raise InputError(f"file {relative!r} cannot be read ({error.strerror}); check its permissions") from error
     if b"\0" in content[:BINARY_SIGHT]:
-        raise InputError(f"file {relative!r} is no UTF-8 text: it has a NUL in its first {BINARY_SIGHT} bytes")
+        raise InputError(f"file {relative!r} is not UTF-8 text: it has a NUL in its first {BINARY_SIGHT} bytes")
     return content.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
@@ -326,7 +326,7 @@ def _place(path: str, start: int | None, lines: int | None) -> tuple[str, int, i
         return path, 1 if start is None else start, lines
     first, last = int(cited[1]), int(cited[2] or cited[1])
     if last < first:
-        raise InputError(f"citation {cited[0]!r} ends before it begins; give the lower line first")
+        raise InputError(f"citation {cited[0]!r} ends before it begins; give the smaller line number first")
     return path, first, last - first + 1
 
 
@@ -336,9 +336,9 @@ def _text(roots: Sequence[Root], path: str) -> str | None:
         (root, relative) for root in roots if root.kind != "sessions" and (relative := root.relative(path)) is not None
     ]
     if not places and path.endswith(".jsonl"):
-        raise InputError(f"{path!r} is a conversation; what was said in it is found by search, not read by lines")
+        raise InputError(f"{path!r} is a conversation, which can be searched but not read by lines")
     if not places:
-        raise InputError(f"{path!r} names no memory file; give a path as search results show it, such as MEMORY.md")
+        raise InputError(f"{path!r} is not a memory file; give a path from a search result, such as MEMORY.md")
     for root, relative in places:
         try:
             return read_text(root, relative, MAX_BYTES)

@@ -30,8 +30,8 @@ _UNSAFE: Final = tuple((lazy(pattern), reason) for pattern, reason in table("fil
 _REFUSALS: Final = {
     errno.ELOOP: "it is a link, or a folder above it is one",
     errno.EMLINK: "it is a link, or a folder above it is one",  # as FreeBSD puts it
-    errno.ENOTDIR: "a folder above it is a link or no folder",
-    errno.ENAMETOOLONG: "a part of it is too long",
+    errno.ENOTDIR: "a folder above it is a link, or not a folder",
+    errno.ENAMETOOLONG: "one of its parts is too long",
     errno.ENXIO: "it is not a regular file",
     errno.ENODEV: "it is not a regular file",
     errno.EOPNOTSUPP: "it is not a regular file",
@@ -114,7 +114,7 @@ def read_inside(root: Path, relative: str, max_bytes: int, *, opener: Opener = O
             os.close(handle)
         if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
             return content
-    raise InputError(f"file {relative!r} changed during each of {1 + REREADS} readings; read it again later")
+    raise InputError(f"file {relative!r} changed during each of {1 + REREADS} reads; try again later")
 
 
 def _opened(opener: Opener, root: Path, parts: Sequence[str]) -> int:
@@ -130,10 +130,10 @@ def _check(found: os.stat_result, relative: str, max_bytes: int) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise _refused(relative, "it is not a regular file")
     if found.st_nlink > 1:
-        raise _refused(relative, "it is a hard link, which may show a file of elsewhere; put a copy in its place")
+        raise _refused(relative, "it is a hard link, which may point to a file elsewhere; replace it with a copy")
     if found.st_size > max_bytes:
         raise InputError(f"file {relative!r} has {found.st_size} bytes; the limit is {max_bytes}. Split it")
 
 
 def _refused(relative: str, reason: str) -> UnsafePathError:
-    return UnsafePathError(f"path {relative[:80]!r} is refused: {reason}. Give a path as search results show it")
+    return UnsafePathError(f"path {relative[:80]!r} is refused: {reason}. Give a path from a search result")

@@ -32,7 +32,7 @@ MIN_SCORE = 0.35
 MOST_RESULTS = 100
 MAX_QUERY = 2_000
 SNIPPET = 700
-DAMAGED = "the index is damaged; it is being built anew, and the files are read meanwhile"
+DAMAGED = "the index is damaged; while it is being rebuilt, the files are searched directly"
 DAY = 86_400.0
 
 
@@ -63,13 +63,13 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a search brought, and how."""
+    """The result of a search, and how it was obtained."""
 
     results: tuple[Result, ...]  # best first
     backend: str  # "hybrid", "keyword", "substring" or "disabled"
     provider: str = "none"  # the embedding model; "none" without one
-    reason: str | None = None  # why it was not searched in the best way, or not as the files are now; None if it was
-    dirty: int = 0  # files that have changed and are not in the index yet
+    reason: str | None = None  # why the search was degraded or the index stale; None if neither
+    dirty: int = 0  # changed files not in the index yet
 
     @property
     def disabled(self) -> bool:
@@ -137,20 +137,20 @@ class FileSearch:
         options = self.index.options
         sources = [source for source in ask.sources if source in options.sources]
         if not sources:
-            return Answer((), DISABLED, reason="no source is switched on; see the setting sources")
+            return Answer((), DISABLED, reason="no source is enabled; see the setting sources")
         dirty, stale = 0, None
         try:
             dirty = fresh()
         except StoreError as error:
             # An index that cannot be written, as on a full disk, still answers better than none.
-            stale = f"the index cannot be brought up to date: {error}"
+            stale = f"the index cannot be updated: {error}"
         try:
             answer = self._with_index(ask, sources, audience, dirty)
         except StoreError as error:
             why = DAMAGED if _is_damage(error) else f"the index cannot be used: {error}"
             return self._without_index(ask, sources, audience, roots, why)
         if answer is None:
-            why = stale or "the index is not built yet, or is lost"
+            why = stale or "the index is not built yet, or missing"
             return self._without_index(ask, sources, audience, roots, why)
         return replace(answer, reason=answer.reason or stale)
 
@@ -186,8 +186,8 @@ class FileSearch:
         with self._noticing(reader.generation):
             words = by_words(reader, query[:MAX_QUERY])
             count = self.index.options.candidates * most
-            order = nsmallest(count, words.bm25, key=lambda chunk: (-words.bm25[chunk], chunk))
-            best = chunks_of(reader, order)
+            order = nsmallest(count, ((-value, chunk) for chunk, value in words.bm25.items()))
+            best = chunks_of(reader, [chunk for _, chunk in order])
             return Draft(reader, query[:MAX_QUERY], words, best, neighbours(reader, best.values()))
 
     def finish(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:
@@ -251,7 +251,7 @@ class FileSearch:
         readable = [root for root in roots() if audience.may_read(root.scope)]
         found = by_substring(ask.query[:MAX_QUERY], readable, sources, self.index, time.monotonic() + 5.0)
         if found is None:
-            return Answer((), DISABLED, reason=f"{reason}; and there is no file that could be read instead")
+            return Answer((), DISABLED, reason=f"{reason}; there is no file to search instead")
         chosen = self._chosen(ask, found, audience)
         return Answer(self._results(ask, chosen), SUBSTRING, reason=reason)
 

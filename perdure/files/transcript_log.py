@@ -356,7 +356,7 @@ def time_of(message: Mapping[str, Any], otherwise: float) -> float:
 @lru_cache(maxsize=_KNOWN)
 def _folder_name(scope: Scope) -> str:
     if Scope.parse(str(scope)) != scope:
-        raise ScopeError(f"scope {str(scope)[:80]!r} is not in its exact form; build it with Scope.parse")
+        raise ScopeError(f"scope {str(scope)[:80]!r} is not in canonical form; build it with Scope.parse")
     return safe_name(str(scope))
 
 

@@ -197,7 +197,7 @@ def read_transcript(path: Path, form: str = "auto", conversation: str | None = N
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         known = ", ".join(FORMATS)
         raise InputError(
-            f"transcript {path} is not of the form {form!r} ({type(error).__name__}); choose one of {known}"
+            f"transcript {path} is not in the format {form!r} ({type(error).__name__}); choose one of {known}"
         ) from error
 
 

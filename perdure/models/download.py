@@ -54,12 +54,12 @@ def fetch(
 
     folder = fetch_folder(model)
     if folder is None or model.hub is None:
-        raise ModelError(f"model {model.name} comes with perdure; if it is missing, reinstall perdure")
+        raise ModelError(f"model {model.name} ships with perdure; if it is missing, reinstall perdure")
     if fetched(model) is not None:
         return folder
     forbidden = may_fetch(offline)
     if forbidden:
-        raise ModelError(f"model {model.name} is not fetched: {forbidden}. Change that, or give its path: model_path")
+        raise ModelError(f"model {model.name} was not fetched: {forbidden}. Change that, or set its path in model_path")
     address = Address(hub)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def fetch(
         raise ModelError(f"model {model.name} is being fetched by another process; wait for it") from None
     except OSError as error:
         raise ModelError(
-            f"{folder} cannot be written ({error.strerror or error}); make room or free the way"
+            f"{folder} cannot be written ({error.strerror or error}); free some space or fix the path"
         ) from error
     return folder
 
@@ -109,8 +109,8 @@ def _fetch_file(
     if found != sha256:
         part.unlink()
         raise ModelError(
-            f"{address.url} sent another file for {file} of model {name}: its sha256 is {found}, expected {sha256}. It "
-            "was deleted; try another address (model_hub), or give the path of a good copy (model_path)"
+            f"{address.url} sent a different file for {file} of model {name}: its sha256 is {found}, expected {sha256}."
+            " It was deleted; try another address (model_hub), or give the path of a good copy (model_path)"
         )
     part.replace(target)
 
@@ -148,7 +148,7 @@ def download(
             advance(start - have)
             _receive(response, parts, into, start, size, advance)
             return
-    raise EndpointError(f"{address.site} leads elsewhere more than {HOPS} times; check the address")
+    raise EndpointError(f"{address.site} redirects more than {HOPS} times; check the address")
 
 
 @contextlib.contextmanager
@@ -181,13 +181,13 @@ def _led_to(address: Address, url: str, location: str, redirects: Sequence[str])
         parts = urlsplit(target)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise EndpointError(f"{address.site} leads to an address that cannot be read; try another") from None
+        raise EndpointError(f"{address.site} redirects to an invalid address; try another") from None
     home = (parts.scheme, parts.netloc) == (address.parts.scheme, address.parts.netloc)
     if home or (parts.scheme == "https" and any(host == name or host.endswith(f".{name}") for name in redirects)):
         return target
     # The query may hold a signature: only the server is named.
     raise EndpointError(
-        f"{address.site} leads to {parts.scheme}://{host}, which is not followed; check the address, or set another"
+        f"{address.site} redirects to {parts.scheme}://{host}, which is not followed; check the address, or set another"
     )
 
 
@@ -195,15 +195,16 @@ def _start(response: http.client.HTTPResponse, parts: SplitResult, have: int, si
     """Return at which byte the answer begins; raise if it is none, or not of this file."""
     status, site = response.status, site_of(parts)
     if status not in (200, 206):
-        advice = {404: "the file is not there; check the address", 416: "it has fewer bytes than were kept"}.get(status)
+        shorter = "it is shorter than the part already downloaded"
+        advice = {404: "the file is not there; check the address", 416: shorter}.get(status)
         raise EndpointError(f"{site} answered {status}: {advice or 'try again later'}", status=status)
     start = have if status == 206 else 0
     told = response.headers.get("Content-Range", "")
     if status == 206 and not told.startswith(f"bytes {have}-"):
-        raise EndpointError(f"{site} answered with other bytes than were asked for ({told!r})", status=status)
+        raise EndpointError(f"{site} sent a different byte range than requested ({told!r})", status=status)
     if response.length is not None and start + response.length != size:
         whole = start + response.length
-        raise EndpointError(f"{site} has a file of {whole} bytes, expected {size}; it is another one", status=status)
+        raise EndpointError(f"{site} has a file of {whole} bytes, expected {size}: a different file", status=status)
     return start
 
 
@@ -229,4 +230,4 @@ def _receive(
 def _broken(parts: SplitResult, cause: Exception) -> EndpointError:
     late = isinstance(cause, TimeoutError)
     how = "sent nothing for too long" if late else f"broke off its answer ({type(cause).__name__})"
-    return EndpointError(f"{site_of(parts)} {how}; try again: it goes on from there", sent=True)
+    return EndpointError(f"{site_of(parts)} {how}; try again: the download resumes", sent=True)

@@ -43,7 +43,7 @@ class Key:
                 raise ModelError(f"environment variable {self.variable} is not set; put the key of the service in it")
             return {}
         if not (value.isascii() and value.isprintable()):
-            raise ModelError(f"environment variable {self.variable} holds characters that no key has; set it anew")
+            raise ModelError(f"environment variable {self.variable} contains invalid characters; set it again")
         return {self.header: self.prefix + value}
 
     @property
@@ -66,15 +66,15 @@ class Address:
             usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             raise SettingsError(
-                "the address of a model server cannot be read; give one like http://host:port/v1"
+                "the address of the model server is invalid; use one such as http://host:port/v1"
             ) from None
         # What stands before an @ could be a password: it is not repeated.
         if "@" in parts.netloc:
             raise SettingsError(
-                f"the address of {parts.hostname} holds a user or a password; name an environment variable instead"
+                f"the address of {parts.hostname} has a user name or password; name an environment variable instead"
             )
         if not usable or parts.query or parts.fragment:
-            raise SettingsError(f"address {self.url!r} cannot be used; give one like http://host:port/v1")
+            raise SettingsError(f"address {self.url!r} cannot be used; use one such as http://host:port/v1")
 
     @property
     def parts(self) -> SplitResult:
@@ -180,11 +180,11 @@ class _Exchange:
         if self._stopped.is_set() and self._reason == "interrupted":
             return EndpointError(f"the request to {site} was interrupted; call it again", sent=sent)
         if self._stopped.is_set() or isinstance(cause, TimeoutError):
-            return EndpointError(f"{site} did not answer in time; raise the timeout, or see what keeps it", sent=sent)
+            return EndpointError(f"{site} did not answer in time; raise the timeout, or check the server", sent=sent)
         name = type(cause).__name__
         if not sent:
             return EndpointError(f"{site} cannot be reached ({name}); check the address, and that the server runs")
-        return EndpointError(f"{site} broke off its answer ({name}); try again, or see what the server says", sent=True)
+        return EndpointError(f"{site} broke off its answer ({name}); try again, or check the server's log", sent=True)
 
 
 class Endpoint:
@@ -223,7 +223,7 @@ class Endpoint:
             return json.loads(answer.body)
         except (ValueError, RecursionError):
             raise EndpointError(
-                f"{self.address.site} answered with no JSON; check that the address is that of the API",
+                f"{self.address.site} did not answer with JSON; check that the address is that of the API",
                 status=answer.status,
             ) from None
 
@@ -257,9 +257,9 @@ class Endpoint:
                 wait = "" if answer.retry_after is None else f" in {_wait(answer.retry_after):.0f} s"
                 return f"{said}: too many requests, or the quota is used up; try again{wait or ' later'}"
             case status if status >= 500:
-                return f"{said}: the server is in trouble; try again later"
+                return f"{said}: the server failed; try again later"
             case status if 300 <= status < 400:
-                return "; it leads elsewhere, which is not followed. Set the address that it leads to"
+                return "; it is a redirect, which is not followed. Set the target address"
         return said
 
     def _said(self, body: bytes) -> str:

@@ -99,7 +99,7 @@ def _content(answer: Any) -> str:
     try:
         content = answer["choices"][0]["message"]["content"]
     except (LookupError, TypeError) as error:
-        raise ModelError("the language model's server answered with no message; check llm_endpoint") from error
+        raise ModelError("the language model's server answered without a message; check llm_endpoint") from error
     return content if isinstance(content, str) else ""
 
 

@@ -108,7 +108,7 @@ def connect(
     """
     provider = PROVIDERS.get(name)
     if provider is None:
-        raise SettingsError(f"{name!r} is no provider of embeddings; known are: {', '.join(PROVIDERS)}")
+        raise SettingsError(f"{name!r} is not an embedding provider; known providers: {', '.join(PROVIDERS)}")
     address = url or provider.url
     if address is None:
         raise SettingsError(f"embedder {name} needs the address of a server; set embedder_endpoint")
@@ -143,7 +143,7 @@ def remote_embedder(name: str, settings: Settings) -> Embedder:
     except ModelError as error:
         if not settings.embedder_fallbacks:
             raise
-        _log.warning("embedder %s cannot be used, its fallbacks are: %s", name, error)
+        _log.warning("embedder %s cannot be used; falling back to: %s", name, error)
         return first_of(settings, model, error)
     return _chained([first, *_usable(settings, model)])
 

@@ -124,13 +124,13 @@ class RemoteEmbedder:
             lengths = {len([float(value) for value in row]) for row in rows}
         except (LookupError, TypeError, ValueError) as error:
             raise ModelError(
-                f"{site} answered with no vectors ({type(error).__name__}); check that the address is that of the API"
+                f"{site} answered without vectors ({type(error).__name__}); check that the address is that of the API"
             ) from error
         if len(rows) != len(texts):
             raise ModelError(f"{site} returned {len(rows)} vectors for {len(texts)} texts; use another server")
         if len(lengths) != 1 or self._model.dims not in (0, *lengths) or 0 in lengths:
             raise ModelError(
-                f"model {self._model.name} at {site} returned vectors of {sorted(lengths)} numbers, not "
+                f"model {self._model.name} at {site} returned vectors with {sorted(lengths)} dimensions, not "
                 f"{self._model.dims or 'all of one length'}; check the name of the model and embedder_dims"
             )
         return rows
@@ -148,7 +148,7 @@ class FailoverEmbedder:
         for other in (embedder.identity for embedder in embedders):
             if other != first:
                 raise SettingsError(
-                    f"{other.model} ({other.dims} numbers) cannot stand in for {first.model} ({first.dims} numbers): "
+                    f"{other.model} ({other.dims} dimensions) cannot replace {first.model} ({first.dims} dimensions): "
                     "their vectors cannot be compared. Name servers of the same model in embedder_fallbacks"
                 )
         self.identity = first

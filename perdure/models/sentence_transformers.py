@@ -12,6 +12,7 @@ from typing import Any, Final
 from perdure.embed.base import EmbedderIdentity, Vectors, clean_text, model_input, unit_rows
 from perdure.embed.load import hub_snapshot, sha256_of
 from perdure.errors import ModelError
+from perdure.extras import how_to_install
 from perdure.native import native_call
 
 _UNLIMITED: Final = 1_000_000
@@ -40,7 +41,7 @@ class SentenceTransformerEmbedder:
         except ImportError as error:
             raise ModelError(
                 f"model {model!r} needs the package sentence-transformers ({error}); "
-                'install it: pip install "perdure[sentence-transformers]"'
+                f"run: {how_to_install('sentence-transformers')}"
             ) from error
         folder = _folder(model)
         try:

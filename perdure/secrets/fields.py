@@ -81,7 +81,7 @@ class Redactor:
                 return self._number(value, labels)
             case _:
                 told = value if isinstance(value, float) else "a value"
-                raise InputError(f"metadata holds {told} of type {type(value).__name__}; JSON values only")
+                raise InputError(f"metadata holds {told} of type {type(value).__name__}; use JSON values only")
 
     def elsewhere(self, value: Any) -> Any:
         """Return a JSON value without the secrets that were found in other values."""

@@ -93,7 +93,7 @@ def rules(name: str, accept: Mapping[str, Callable[[str], bool]]) -> Iterator[Ru
         prefixes = tuple(row.get("prefixes", "").split())
         pattern = "".join(row["pattern"]).replace("{left}", _LEFT)
         if prefixes:
-            pattern = f"(?a){_LEFT}(?:{'|'.join(map(re.escape, prefixes))}){pattern}"
+            pattern = f"(?a)(?:{_LEFT}|(?<=[A-Za-z0-9]-))(?:{'|'.join(map(re.escape, prefixes))}){pattern}"
         judgement = accept[row.get("accept", "token" if prefixes else "any")]
         yield Rule(row["kind"], prefixes or tuple(row["hints"]), lazy(pattern), judgement, bool(prefixes))
 

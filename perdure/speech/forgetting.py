@@ -37,6 +37,7 @@ class Order:
     beside: str = ""  # the words around those
     points: bool = False  # it names nothing itself: what its target does not find is what was said just before
     sure: bool = True  # it names what an assistant remembers; otherwise only a person's own matters are meant
+    tells: bool = False  # it tells what is remembered in a sentence, rather than what that is about
 
     @property
     def subject(self) -> str:
@@ -91,7 +92,8 @@ def _order(sentence: str, before: str) -> Order | None:
         return None
     everything = _has("all", folded)
     whole = everything and sure and not (target or last) and _has("memory", folded)
-    return Order(sentence, not (target or whole) or (last and not matters), target, everything, beside, not own, sure)
+    last = not (target or whole) or (last and not matters)
+    return Order(sentence, last, target, everything, beside, not own, sure, _has("tells", folded))
 
 
 def _asks(folded: str, before: str) -> bool | None:

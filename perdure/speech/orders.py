@@ -15,7 +15,13 @@ _DENIED = listed("speech", "orders", "denied")
 _POLITE = listed("speech", "orders", "polite")
 _NOT = lazy(r"\b(?:no|not|never|dont|nicht|nichts|nie|kein\w*|ne|pas|nunca|nao|non|mai)\b|n't\b|\bn'|\bne(?=zapom)")
 _FORGET = lazy(r"forg[eo]t|verg[ei]ss|oubli|olvid|esque|dimentic|scord|felejt|zapom|\blost\b|\bperd|\bperc|verlor")
+_SAID_BEFORE = listed("speech", "orders", "said_before")
 _JOINT = listed("speech", "shapes", "joint")
+
+
+def says_again(message: str) -> bool:
+    """Return whether somebody says that they have said something before, as in "I told you I'm vegetarian"."""
+    return _SAID_BEFORE.search(fold(message)) is not None
 
 
 def asks_to_remember(sentence: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise, takewhile
+from itertools import groupby, islice, pairwise, takewhile
 from typing import NewType
 
 from perdure.regex import lazy
@@ -17,6 +17,7 @@ from perdure.speech.author import Author
 from perdure.speech.forgetting import is_order_to_forget
 from perdure.speech.orders import asks_to_remember
 from perdure.text.clean import clean, clip
+from perdure.text.fenced import fenced
 from perdure.text.history import MAX_RAW
 from perdure.text.lexicon import listed, table
 from perdure.text.normalise import fold
@@ -26,7 +27,6 @@ Clean = NewType("Clean", str)
 
 _TAIL = MAX_RAW // 4
 _MARGIN = 1_024
-_FENCE = lazy(r"```.*?(?:```|\Z)", re.DOTALL)
 _MARKED = lazy(r"(?:<|^\[)([A-Za-z][\w-]*)(?:[\s,|][^<\[\]\n]*)?[>\]].*?[<\[]/\1[>\]]", re.DOTALL | re.MULTILINE)
 _QUOTATION = listed("speech", "shapes", "quotation")
 _CITED = lazy(r"[\"“„«][^\"”“»\n]+[\"”“»]")
@@ -37,8 +37,8 @@ _RULED = lazy(r"(?:-{3,}|={3,}|\*{3,}|_{3,}|#{3,}|<{3,}|>{3,}|\"{3})(?:\s|$)")
 _STAMPED_BEHIND = listed("speech", "shapes", "stamped_behind")
 _NAMED = listed("speech", "shapes", "named")
 _WORDS = lazy(r"\w+")
-_BULLET = lazy(r"\s*(?:[-*•+–]|\d{1,3}[.)])\s|```")
-_MARKS = lazy(r"^```\w*\n|\n?```$")
+_BULLET = lazy(r"\s*(?:[-*•+–]|\d{1,3}[.)])\s|[`~]{3}")
+_MARKS = lazy(r"^[`~]{3,}\w*\n|\n?[`~]{3,}$")
 _STAMP = "\0"
 _FEW = 2
 _SHORT = 4
@@ -122,13 +122,13 @@ def _closed(text: str) -> Iterator[tuple[int, int]]:
     """Yield where what is fenced, quoted at some length, or marked up, begins and ends."""
     at = 0
     while at < len(text):
-        found = [match for each in (_FENCE, _QUOTATION, _MARKED) if (match := each.search(text, at))]
-        first = min(found, key=lambda match: match.start(), default=None)
+        found = [match.span() for each in (_QUOTATION, _MARKED) if (match := each.search(text, at))]
+        first = min([*islice(fenced(text, at), 1), *found], default=None)
         if first is None:
             return
-        if first[0][0] in "`<[" or _is_speech_of_others(first[0]):
-            yield first.span()
-        at = first.end()
+        start, at = first
+        if text[start] in "`~<[" or _is_speech_of_others(text[start:at]):
+            yield first
 
 
 def _is_speech_of_others(quotation: str) -> bool:

@@ -20,6 +20,8 @@ _IN_FRONT = listed("speech", "shapes", "in_front")
 _MENTION = lazy(r"^\s*<@", re.MULTILINE)
 _LEVEL = listed("speech", "shapes", "level")
 _LOGGED = lazy(r"[A-Z]{3,}\b")
+_INPUT = lazy(r"<user-memory-input>((?:(?!</?user-memory-input>).)*)</user-memory-input>", re.DOTALL)
+_COMMAND_PART = lazy(r"<command-(name|message|args|contents)>.*?</command-\1>", re.DOTALL)
 _MOST_IN_FRONT = 4
 
 
@@ -43,12 +45,16 @@ def typed(text: str) -> str:
 
 
 def _order(text: str) -> str:
-    """Return what a host's envelope around an order to remember holds, as the order; "": there is none."""
-    inside = re.search(r"<user-memory-input>(.*?)</user-memory-input>", text, re.DOTALL)
+    """Return what a host's envelope around an order to remember holds, as the order; "": there is none.
+
+    A host's envelope is the whole message: one within a message may stand in anything that its user pastes.
+    """
+    whole = text.strip()
+    inside = _INPUT.fullmatch(whole)
     if inside is not None:
         return f"/remember {inside[1].strip()}"
     command = re.search(r"<command-name>\s*(/?[\w:-]+)\s*</command-name>", text)
-    if command is None:
+    if command is None or _COMMAND_PART.sub("", whole).strip():
         return ""
     arguments = re.search(r"<command-args>(.*?)</command-args>", text, re.DOTALL)
     return f"/{command[1].lstrip('/')} {arguments[1].strip() if arguments else ''}"

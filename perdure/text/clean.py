@@ -41,7 +41,7 @@ def clip(text: str, limit: int) -> str:
     limit.
     """
     if limit < 0:
-        raise InputError(f"limit is {limit}, but a text has at least 0 characters; give 0 or more")
+        raise InputError(f"limit is {limit}; give 0 or more characters")
     if len(text) <= limit:
         return text
     tenth = limit - limit // 10

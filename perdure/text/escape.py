@@ -101,5 +101,5 @@ def orders_in(text: str) -> str | None:
     found = next((what for what in names if listed("text", "injections", what).search(text)), None)
     # Characters that nobody sees have a use in emoji and some scripts; there they are shown as they are.
     if found is None and _UNSEEN.search(text) and visible(text) != text:
-        return "holds characters that nobody sees"
+        return "contains invisible characters"
     return found

@@ -111,7 +111,7 @@ def match_terms(text: str, limit: int = 64) -> tuple[str, ...]:
     "WHO", is no function word.
     """
     if limit < 1:
-        raise InputError(f"limit is {limit}, but a query has at least 1 term; give 1 or more")
+        raise InputError(f"limit is {limit}; give 1 or more terms")
     terms: dict[str, None] = {}
     left_out = stop_words() - acronyms(text)
     for match in _TERM.finditer(fold(text)):
@@ -125,13 +125,13 @@ def match_terms(text: str, limit: int = 64) -> tuple[str, ...]:
     return tuple(terms)[:limit]
 
 
-def stem(word: str) -> str:
+def cut_ending(word: str) -> str:
     """Cut the commonest endings of English words off a folded one, so that "started" meets "starts"."""
     for ending in ("ly", "ies", "ing", "ed", "es", "s", "e", "y"):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             cut = word.removesuffix(ending)
             if ending in ("s", "ing", "ly"):
-                cut = stem(cut)
+                cut = cut_ending(cut)
             return cut[:-1] if len(cut) > 3 and cut[-1] == cut[-2] and cut[-1] not in "aeiouls" else cut
     return word
 

@@ -11,6 +11,8 @@ from perdure.text.normalise import match_terms
 
 FOREIGN_QUESTIONS = tuple(table("text", "questions")["foreign"].splitlines())
 """Each must bring up nothing, whatever a store holds; one that does may be about something in that store."""
+QUIET = (*FOREIGN_QUESTIONS, *table("text", "questions")["everyday"].splitlines())
+"""Prompts that need no memory, a hundred of them."""
 PAIRS = tuple(tuple(line.split(" | ")) for line in table("text", "questions")["pairs"].splitlines())
 """Question and the memory that answers it, 60 of them."""
 WORDS = 24

@@ -20,7 +20,7 @@ from difflib import SequenceMatcher
 
 from perdure.regex import lazy
 from perdure.text.lexicon import kin, listed, named, stop_words, table, word_set
-from perdure.text.normalise import fold, match_terms, stem
+from perdure.text.normalise import cut_ending, fold, match_terms
 
 LONG, MOST = 6, 0.6
 """Texts that share so many words, and this part of all their words, may be worded differently."""
@@ -169,7 +169,7 @@ class Trace:
 def trace(text: str, key: bytes) -> Trace:
     """Return the trace of a text's first 128 content words. Person and form do not count: "I like" is "you liked"."""
     terms = [term for term in match_terms(text, _TRACED) if term not in _REPORTING]
-    hashes = {term: _hash(stem(term), key) for term in terms}
+    hashes = {term: _hash(cut_ending(term), key) for term in terms}
     named = telling(text)
     details = frozenset(hashes[term] for term in terms if term in named or _DETAIL.search(term))
     folded = fold(text)
@@ -179,8 +179,12 @@ def trace(text: str, key: bytes) -> Trace:
 
 def traces(text: str, key: bytes) -> tuple[Trace, ...]:
     """Return the traces of a text: of all of it, and of each of its sentences."""
-    parts = [part for part in _PART_END.split(text) if part.strip()]
-    return tuple(trace(part, key) for part in dict.fromkeys([text, *parts]))
+    return tuple(trace(part, key) for part in dict.fromkeys([text, *parts(text)]))
+
+
+def parts(text: str) -> list[str]:
+    """Return the sentences of a text, those of a list or behind a colon each by itself."""
+    return [part for part in _PART_END.split(text) if part.strip()]
 
 
 def same(one: Trace, other: Trace) -> bool:

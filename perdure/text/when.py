@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from perdure.regex import lazy
-from perdure.text.lexicon import filled, named, table
+from perdure.text.lexicon import filled, named, table, word_set
 from perdure.text.normalise import fold, fold_letters
 from perdure.text.timestamps import midnight
 
@@ -74,8 +74,7 @@ def said_times(text: str, today: date) -> Iterator[Said]:
     What is of today, as "tonight", and what comes again and again is not among them.
     """
     for read, match in _found(fold_letters(text), (*_RULES, *_AHEAD)):
-        groups = match.groupdict()
-        relative = read in (_read_ago, _read_ahead) or any(groups.get(name) for name in _TURNED)
+        relative = _is_turned(read, match)
         if read is _read_near:
             relative = _NEAR[match["near"]] != 0
         if read is _read_named_date and not match["year"]:
@@ -103,6 +102,73 @@ def days_ahead(text: str, today: date, count: int) -> list[date]:
         if day in soon:
             found[day] = None
     return list(found)
+
+
+def names_time(text: str) -> bool:
+    """Return whether a text names a time and nothing else."""
+    return bool(_alone(text))
+
+
+def to_come(text: str, today: date) -> Period | None:
+    """Return the days from today on that a text means, if it names a time alone; without a year, the next one."""
+    found = [_next(read, match, today) for read, match in _alone(text)]
+    read = [period for period in found if period is not None]
+    if not read or len(read) < len(found):
+        return None
+    first, last = min(each.first for each in read), max(each.last for each in read)
+    opens = len(read) == 1 and not _UP_TO.isdisjoint(_LETTERS.findall(fold(text)))
+    return Period(today if opens else max(first, today), last) if last >= today else None
+
+
+def since(text: str, today: date) -> date | None:
+    """Return the day since which a text means, if it names a past time alone."""
+    found = [read(match, today) for read, match in _alone(text)]
+    days = [period.first for period in found if period is not None]
+    return min(days) if days and len(days) == len(found) and min(days) <= today else None
+
+
+def _alone(text: str) -> list[tuple[_Read, re.Match[str]]]:
+    """Return what names a time in a text that says nothing besides."""
+    folded = " ".join(fold(text).split())
+    found = _found(folded, (*_SPANS, *_RULES, *_AHEAD, _BARE_WEEKDAY, _BARE_OF_YEAR, _BARE_WEEKEND))
+    for _, match in found:
+        folded = f"{folded[: match.start()]}{' ' * len(match[0])}{folded[match.end() :]}"
+    return found if set(_LETTERS.findall(folded)) <= _AROUND else []
+
+
+def planned(text: str, since: date) -> list[Period]:
+    """Return the days, months and seasons that a statement names, in the first year from a day on if it names none.
+
+    Two of them with "to" between them are one.
+    """
+    folded, end = fold_letters(text), 0
+    plans: list[Period] = []
+    for read, match in _found(folded, (*_RULES, _BARE_MONTH)):
+        vague = match.groupdict().get("name") in _WEEKDAYS or match[0] in _VERBS or _is_turned(read, match)
+        goes_on = folded[end : match.start()].strip() in _UP_TO and plans
+        period = None if vague else _next(read, match, plans[-1].first if goes_on else since)
+        if period is not None:
+            plans[-1:] = [Period(plans[-1].first, period.last)] if goes_on else [*plans[-1:], period]
+            end = match.end()
+    return plans
+
+
+def _is_turned(read: _Read, match: re.Match[str]) -> bool:
+    """Return whether a time depends on the day on which it is said."""
+    told = match.groupdict()
+    return read in (_read_ago, _read_ahead, _read_near, _read_span) or any(told.get(name) for name in _TURNED)
+
+
+def _next(read: _Read, match: re.Match[str], today: date) -> Period | None:
+    """Return the first time that a match can mean and that is not over; if it names a day or a year, that."""
+    told = match.groupdict()
+    if read is _read_named_date and not told["year"]:
+        return _next_date(match, today)
+    series = (_RECURRING | _OF_YEAR).get(told.get("name", ""))
+    if series is None or read is _read_named_year or _is_turned(read, match):
+        return read(match, today)
+    around = (series(today, step) for step in range(-1, 3))
+    return next((period for period in around if period.last >= today), None)
 
 
 def _named(text: str, rules: Iterable[_Rule]) -> list[tuple[_Read, re.Match[str]]]:
@@ -257,6 +323,14 @@ def _read_ahead(match: re.Match[str], today: date) -> Period | None:
     return Period(_day(today, days * fewest).first, _day(today, days * most).last) if days else None
 
 
+def _read_span(match: re.Match[str], today: date) -> Period:
+    count = match["count"]
+    most = _SEVERAL if count is None else int(count) if count.isdecimal() else _COUNTS[count][1]
+    series = _UNITS[match["unit"]]
+    length = (series(today, 0).last - series(today, 0).first).days + 1
+    return Period(today, _day(today, most * length).last)
+
+
 def _read_near(match: re.Match[str], today: date) -> Period:
     return _day(today, _NEAR[match["near"]])
 
@@ -337,6 +411,18 @@ def _counted_rule(around: Sequence[str], read: _Read) -> _Rule:
     return _Rule(_last_words([(before or behind).strip()]), lazy(pattern), read)
 
 
+def _span_rule(code: str) -> _Rule:
+    """Read "the next weeks": units in the plural, with or without a number."""
+    units = [name for names in _entries("units", code) for name in names[1:]]
+    count = rf"(?:(?P<count>[0-9]{{1,3}}|{_any(_COUNTS)}) )?"
+    pattern = rf"\b(?:{_LANGUAGES[code]['next']}s?|coming) {count}(?P<unit>{_any(units)})\b"
+    return _Rule(_last_words(units), lazy(pattern), _read_span)
+
+
+_SEVERAL = 3
+_LETTERS = lazy(r"\w+")
+_AROUND = word_set(" ".join(words["around"] for words in _LANGUAGES.values()))
+_UP_TO = word_set(" ".join(words["up_to"] for words in _LANGUAGES.values()))
 _WORD = lazy(r"[a-z]+|[0-9]")
 _NAMES = dict[str, Iterable[str]](month=_MONTH_NUMBERS, of_year=_OF_YEAR, near=_NEAR, digit="0123456789")
 """What a text must have a word or digit of, for a rule to be tried."""
@@ -358,10 +444,15 @@ _RULES = (
     *(_counted_rule(words["ago"], _read_ago) for words in _LANGUAGES.values()),
 )
 _AHEAD = tuple(_counted_rule(words["ahead"], _read_ahead) for words in _LANGUAGES.values())
+_SPANS = tuple(map(_span_rule, _LANGUAGES))
 _TURNED = ("last", "this", "next", "over", "coming")
-_BARE_WEEKDAY = _Rule(
-    frozenset(_WEEKDAYS),
-    lazy(rf"\b(?P<name>{_any(_WEEKDAYS)})\b"),
-    lambda match, today: _WEEKDAYS[match["name"]](today, 0),
-)
+
+
+def _bare(names: Mapping[str, _Series]) -> _Rule:
+    pattern = rf"\b(?P<name>{_any(names)})\b"
+    return _Rule(frozenset(names), lazy(pattern), lambda match, today: names[match["name"]](today, 0))
+
+
+_BARE_WEEKDAY, _BARE_MONTH, _BARE_OF_YEAR = map(_bare, (_WEEKDAYS, _MONTHS, _OF_YEAR))
+_BARE_WEEKEND = _bare({name: series for name, series in _UNITS.items() if series is _weekend})
 """A plan names its day in passing ("Friday dinner"); a look back says "on Friday"."""

@@ -1,4 +1,4 @@
-"""`perdure vault`: secrets, encrypted beside the memories that point to them."""
+"""`perdure vault`: encrypted secrets, and memories that point to them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from perdure.cli.output import Output, ask_secret, progress
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
 from perdure.store.folder import vault_file
+from perdure.text.pluralize import counted
 from perdure.vault.record import KINDS, MIN_PREFIX, VaultRecord, pointer_text
 from perdure.vault.vault import Vault
 
@@ -25,29 +26,31 @@ EXPIRY_WARNING_DAYS = 7
 
 @click.group()
 def vault() -> None:
-    """Keep secrets encrypted; the agent remembers only that they are there.
+    """Store secrets encrypted; the agent only knows that they exist.
 
-    The key comes from the OS keyring, or from a passphrase: PERDURE_VAULT_PASSPHRASE, else you are asked.
+    The key is in the OS keyring or derived from a passphrase: PERDURE_VAULT_PASSPHRASE, else a prompt.
 
     Example: perdure vault store GitHub --kind token
     """
 
 
 @operation(vault, "store")
-@click.option("--kind", type=click.Choice(list(KINDS)), default="other", show_default=True, help="What it is.")
-@click.option("--name", default="", help="Tells several of a service and kind apart.")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="So long it is good.")
-@click.option("--replace", "replace_value", is_flag=True, help="Replace the value stored before; it is gone then.")
+@click.option("--kind", type=click.Choice(list(KINDS)), default="other", show_default=True, help="Kind of secret.")
+@click.option("--name", default="", help="Name, if a service has several secrets of a kind.")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Days until it expires.")
+@click.option("--replace", "replace_value", is_flag=True, help="Replace the stored value for good.")
 def store_secret(
     folder: Path, output: Output, service: str, kind: str, name: str, days: float | None, replace_value: bool
 ) -> None:
-    """Store a secret, and a memory that points to it. The value is asked for, or read from a pipe.
+    """Store a secret, and a memory that points to it.
+
+    The value is prompted for, or read from a pipe.
 
     Example: perdure vault store GitHub --kind ssh < ~/.ssh/id_ed25519
     """
     expires_at = None if days is None else time.time() + days * DAY
-    # The memory is opened first: what is wrong with a setting is known before anything is stored.
-    # A pointer names its secret by an id: no two of them say the same, however alike they are.
+    # Open the memory first: an invalid setting fails before anything is stored.
+    # Each pointer names its own secret by id, so similar ones are no duplicates.
     with (
         Memory.open(folder, timers=False, compare={"vector": 0, "classify": False}) as memory,
         _opened(folder) as opened,
@@ -56,7 +59,7 @@ def store_secret(
         record = opened.store(
             service, _value(), kind=kind, name=name, expires_at=expires_at, replace_value=replace_value
         )
-        # With a slot of its own the pointer is neither taken apart nor taken for that of another secret.
+        # Its own slot keeps the pointer from being split or taken for another secret's.
         key = f"{kind} {name}".strip()
         memory.store(pointer_text(record), category="entity", entity=service, key=key, channel=Channel.CLI)
     output.line(pointer_text(record))
@@ -65,7 +68,7 @@ def store_secret(
 
 @operation(vault, "get")
 def get_secret(folder: Path, output: Output, record_id: str) -> None:
-    """Print a secret, and nothing else, for a pipe or the clipboard.
+    """Print a secret and nothing else.
 
     Example: perdure vault get 1234abcd | wl-copy
     """
@@ -78,19 +81,19 @@ def get_secret(folder: Path, output: Output, record_id: str) -> None:
 
 @operation(vault, "list")
 def list_secrets(folder: Path, output: Output) -> None:
-    """List what is in the vault, without the values. No key is needed.
+    """List secrets without their values. Needs no key.
 
     Example: perdure vault list
     """
     records = _records(folder)
-    empty = "The vault is empty. Store something: perdure vault store GitHub --kind token"
+    empty = "The vault is empty. Store a secret: perdure vault store GitHub --kind token"
     header = ("id", "service", "kind", "name", "stored", "expires")
     output.both({"records": records}, header, map(_row, records), none=empty)
 
 
 @operation(vault, "forget")
 def forget_secret(folder: Path, output: Output, record_id: str, dry_run: bool) -> None:
-    """Remove a secret for good, and the memory that points to it. No key is needed; nothing brings it back.
+    """Remove a secret and its memory for good. Needs no key.
 
     Example: perdure vault forget 1234abcd --dry-run
     """
@@ -105,9 +108,11 @@ def forget_secret(folder: Path, output: Output, record_id: str, dry_run: bool) -
 
 
 @operation(vault, "rotate")
-@click.option("--to", "target", type=click.Choice(["keyring", "passphrase"]), help="Where the key comes from then.")
+@click.option("--to", "target", type=click.Choice(["keyring", "passphrase"]), help="New source of the key.")
 def rotate_key(folder: Path, output: Output, target: str | None, dry_run: bool) -> None:
-    """Encrypt everything anew with a new key. With `--to passphrase` a new passphrase is asked for.
+    """Re-encrypt the vault with a new key.
+
+    `--to passphrase` asks for a new passphrase.
 
     Example: perdure vault rotate
     """
@@ -125,7 +130,9 @@ def rotate_key(folder: Path, output: Output, target: str | None, dry_run: bool) 
 
 @operation(vault, "status")
 def vault_status(folder: Path, output: Output) -> None:
-    """Show how the vault is, and what will soon be out of date. No key is needed.
+    """Show the state of the vault and secrets about to expire.
+
+    Needs no key.
 
     Example: perdure vault status
     """
@@ -142,9 +149,9 @@ def vault_status(folder: Path, output: Output) -> None:
 
 def _rotated(output: Output, total: int, generation: int, *, dry_run: bool) -> None:
     if dry_run:
-        output.line(f"{total} secrets would be encrypted with key {generation}, and the key before would be gone.")
+        output.line(f"Would re-encrypt {counted(total, 'secret')} with key {generation} and destroy the former key.")
     else:
-        output.line(f"{total} secrets are encrypted with key {generation}; the key before is gone.")
+        output.line(f"Re-encrypted {counted(total, 'secret')} with key {generation}; the former key is destroyed.")
     output.json({"generation": generation, "records": total, "dry_run": dry_run})
 
 
@@ -168,7 +175,7 @@ def _opened(folder: Path) -> Vault:
 
 def _existing(folder: Path) -> Vault:
     if not _exists(folder):
-        raise InputError(f"{folder} has no vault yet; make one with: perdure vault store")
+        raise InputError(f"no vault in {folder}; create one with: perdure vault store")
     return _opened(folder)
 
 
@@ -177,7 +184,7 @@ def _exists(folder: Path) -> bool:
 
 
 def _ask(new: bool) -> str:
-    text = "New passphrase of the vault" if new else "Passphrase of the vault"
+    text = "New passphrase for the vault" if new else "Passphrase of the vault"
     return ask_secret(text, again=new)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perdure.errors import InputError, StoreCorruptError, StoreUnavailableError
+from perdure.extras import how_to_install
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
@@ -95,7 +96,7 @@ class KeyringKeys:
         if secret is None:
             raise StoreUnavailableError(
                 f"the vault's key (entry {row.entry}) is not in the OS keyring; "
-                "unlock the keyring of the user who made the vault. Nothing was changed"
+                "unlock the keyring of the user who created the vault. Nothing was changed"
             )
         return _proven(Key(secret, row.generation), row, f"the key in the OS keyring (entry {row.entry})")
 
@@ -113,7 +114,7 @@ class KeyringKeys:
         except binascii.Error:
             secret = b""
         if secret is not None and len(secret) != KEY_BYTES:
-            raise StoreUnavailableError(f"entry {entry} of the OS keyring is not a key of the vault; restore it there")
+            raise StoreUnavailableError(f"entry {entry} of the OS keyring is not a vault key; restore it there")
         return secret
 
 
@@ -135,7 +136,7 @@ class PassphraseKeys:
         passphrase = self._passphrase(new=True)
         if len(passphrase) < MIN_PASSPHRASE:
             raise InputError(
-                f"the passphrase has {len(passphrase)} characters; at least {MIN_PASSPHRASE}: take a few words"
+                f"the passphrase has {len(passphrase)} characters; use at least {MIN_PASSPHRASE}, such as a few words"
             )
         salt = os.urandom(SALT_BYTES)
         key = Key(_derive(passphrase, salt, SCRYPT_COST), generation)
@@ -162,7 +163,7 @@ class PassphraseKeys:
             return self._given
         if self._ask is None:
             raise StoreUnavailableError(
-                "the vault needs a passphrase (there is no OS keyring, or the vault was made with a passphrase); "
+                "the vault needs a passphrase (there is no OS keyring, or the vault was created with a passphrase); "
                 f"give it as argument or in {PASSPHRASE_VARIABLE}. Nothing was stored"
             )
         return self._ask(new)
@@ -196,7 +197,7 @@ def needs_extra() -> Iterator[None]:
         yield
     except ImportError as error:
         raise StoreUnavailableError(
-            f'the vault needs the package {error.name}; run: pip install "perdure[vault]"'
+            f"the vault needs the package {error.name}; run: {how_to_install('vault')}"
         ) from error
 
 
@@ -204,7 +205,7 @@ def needs_extra() -> Iterator[None]:
 def _keyring() -> Iterator[KeyringBackend]:
     if not has_keyring():
         raise StoreUnavailableError(
-            f"there is no OS keyring that is fit for secrets here; use a passphrase ({PASSPHRASE_VARIABLE})"
+            f"this machine has no OS keyring suitable for secrets; use a passphrase ({PASSPHRASE_VARIABLE})"
         )
     import keyring
     from keyring.errors import KeyringError
@@ -227,5 +228,5 @@ def _derive(passphrase: str, salt: bytes, cost: int) -> bytes:
 
 def _proven(key: Key, row: KeyRow, what: str) -> Key:
     if key.open(row.nonce, row.proof, ()) != _PROOF:
-        raise StoreUnavailableError(f"{what} does not open the vault; give the right one. Nothing was changed")
+        raise StoreUnavailableError(f"{what} does not open the vault; use the right one. Nothing was changed")
     return key

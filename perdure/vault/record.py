@@ -1,4 +1,4 @@
-"""A record of the vault: what may be known of a secret, and what may be stored."""
+"""A record of the vault: the public description of a secret, and what may be stored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIN_PREFIX = 8
 
 @dataclass(frozen=True, slots=True)
 class VaultRecord:
-    """What anybody may know of a secret. All times are epoch seconds."""
+    """The public description of a secret. All times are epoch seconds."""
 
     id: str  # UUID
     service: str  # what the secret is for, such as "GitHub"
@@ -37,14 +37,14 @@ class VaultRecord:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A record and its value. The value is in no `repr`."""
+    """A record and its value, which `repr` omits."""
 
     record: VaultRecord
     value: str = field(repr=False)
 
 
 def pointer_text(record: VaultRecord) -> str:
-    """Return the memory that says where a secret is, without the secret."""
+    """Return the text of the memory that points to a secret, without the secret."""
     name = f" ({record.name})" if record.name else ""
     return f"{KINDS[record.kind]} for {record.service}{name} is in the vault (id {record.id[:MIN_PREFIX]})."
 
@@ -53,20 +53,20 @@ def checked(value: str, service: str, kind: str, name: str, expires_at: float | 
     """Return the bytes of a value that may be stored under this description.
 
     Raises:
-        InputError: something does not fit; the message never holds the value.
+        InputError: a value is invalid; the message never contains it.
     """
     if kind not in KINDS:
         raise InputError(f"kind {kind[:40]!r} is unknown; use one of {', '.join(KINDS)}")
     if not service:
-        raise InputError("the service is empty; say what the secret is for")
+        raise InputError("the service is empty; name what the secret is for")
     for what, label in (("service", service), ("name", name)):
         if len(label) > MAX_NAME or not label.isprintable() or label != label.strip():
             raise InputError(
-                f"the {what} has {len(label)} characters; at most {MAX_NAME} on one line, none of them odd"
+                f"the {what} has {len(label)} characters; give one line of at most {MAX_NAME} printable characters"
             )
         # Service and name stand in the open, so what looks like a secret must not be there.
         if safe(label) != label or (value and value in label):
-            raise InputError(f"the {what} holds what looks like the secret itself; give another {what}")
+            raise InputError(f"the {what} seems to contain the secret itself; give another {what}")
     if expires_at is not None and not math.isfinite(expires_at):
         raise InputError(f"expires_at is {expires_at}; give epoch seconds, or None")
     try:

@@ -25,7 +25,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class VaultState:
-    """How the vault is."""
+    """The state of the vault."""
 
     records: int  # how many there are
     expired: int  # how many of them are past their time
@@ -58,8 +58,8 @@ class Vault:
         Args:
             folder: the data folder.
             passphrase: used where the vault needs one.
-            ask: asks a person for the passphrase, told whether it is a new one.
-            clock: where the time comes from.
+            ask: asks a person for the passphrase; its argument says whether it is a new one.
+            clock: the source of the current time.
 
         Raises:
             StoreError: one of its kinds; nothing that was there has been changed.
@@ -79,10 +79,10 @@ class Vault:
             raise
 
     def unlock(self) -> None:
-        """Get the key now instead of at its first use, so that a wrong one is known before a secret is typed.
+        """Load the key now instead of at its first use, so that a wrong one is noticed before a secret is typed.
 
         Raises:
-            StoreUnavailableError: there is no key at hand, or a wrong one.
+            StoreUnavailableError: the key is missing or wrong.
         """
         row = self._database.query(_current)
         if row is not None:
@@ -104,13 +104,13 @@ class Vault:
             service: what it is for.
             value: the secret, at most 65,536 bytes of UTF-8.
             kind: one of `KINDS`.
-            name: tells several of a service and kind apart.
-            expires_at: when it stops being good, epoch seconds.
-            replace_value: put it in the place of the value stored before, which is then gone; the id stays.
+            name: distinguishes several of one service and kind.
+            expires_at: when it expires, epoch seconds.
+            replace_value: overwrite the value stored before, which is then gone; the id stays.
 
         Raises:
-            InputError: a value does not fit, or there is such a record already.
-            StoreUnavailableError: there is no key at hand, or a wrong one; nothing was stored.
+            InputError: a value is invalid, or there already is such a record.
+            StoreUnavailableError: the key is missing or wrong; nothing was stored.
             StoreError: it could not be written.
         """
         plain = checked(value, service, kind, name, expires_at)
@@ -122,8 +122,8 @@ class Vault:
             same = run(connection, "SELECT id FROM records WHERE service = ? AND kind = ? AND name = ?", where)
             if same and not replace_value:
                 raise InputError(
-                    f"the vault has such a {kind} already (id {same[0][0]}); "
-                    "give this one another name, or ask for the old one to be replaced"
+                    f"the vault already has such a {kind} (id {same[0][0]}); "
+                    "give this one another name, or ask to replace the old one"
                 )
             if same:
                 record = replace(record, id=same[0][0])
@@ -137,7 +137,7 @@ class Vault:
 
         Raises:
             InputError, NotFoundError, AmbiguousIdError: as `find`.
-            StoreUnavailableError: there is no key at hand, or a wrong one.
+            StoreUnavailableError: the key is missing or wrong.
             StoreCorruptError: the record is not what was stored.
         """
         record = self.find(record_id)
@@ -160,7 +160,7 @@ class Vault:
         """Return a record by its id, or the first 8 or more digits of it. No key is needed.
 
         Raises:
-            InputError: these are no such digits.
+            InputError: the id is malformed.
             NotFoundError: there is none.
             AmbiguousIdError: there are several.
         """
@@ -170,13 +170,13 @@ class Vault:
         where = "WHERE id >= ? AND id < ? LIMIT 2"
         rows = self._database.query(run, f"SELECT {_RECORD} FROM records {where}", (prefix, prefix + "g"))
         if not rows:
-            raise NotFoundError(f"the vault has no record {prefix}; `perdure vault list` shows what it has")
+            raise NotFoundError(f"the vault has no record {prefix}; `perdure vault list` shows its records")
         if len(rows) > 1:
             raise AmbiguousIdError(f"several records have an id that begins with {prefix}; give more digits")
         return VaultRecord(*rows[0])
 
     def forget(self, record_id: str) -> VaultRecord:
-        """Remove a secret for good, and return what it was. No key is needed, so a damaged one can go too.
+        """Permanently remove a secret and return its record. No key is needed, so a damaged one can be removed too.
 
         Raises:
             InputError, NotFoundError, AmbiguousIdError: as `find`.
@@ -188,23 +188,23 @@ class Vault:
     def rotate(
         self, *, passphrase: str | None = None, keyring: bool = False, on_record: Callable[[], None] = lambda: None
     ) -> int:
-        """Seal all secrets anew with a new key, in one transaction; return the new key's generation.
+        """Re-encrypt all secrets with a new key, in one transaction; return the new key's generation.
 
-        Killed at any moment, the vault is as it was before or as it is after, with its key at hand: the new key is
-        kept before the transaction ends, and the old one is given up only afterwards.
+        If killed at any moment, the vault is in its former or its new state, with its key available: the new key is
+        stored before the transaction ends, and the old one is dropped only afterwards.
 
         Args:
-            passphrase: make the key of this passphrase from now on.
-            keyring: have the OS keyring keep the key from now on. With neither, the key comes from where it came from.
-            on_record: is called after each record.
+            passphrase: derive the key from this passphrase from now on.
+            keyring: keep the key in the OS keyring from now on. With neither, its source stays the same.
+            on_record: called after each record.
 
         Raises:
-            InputError: both were asked for, or the passphrase is too short.
-            StoreUnavailableError: there is no key at hand, or a wrong one.
+            InputError: both are given, or the passphrase is too short.
+            StoreUnavailableError: the key is missing or wrong.
             StoreCorruptError: a record is damaged; none was changed.
         """
         if passphrase is not None and keyring:
-            raise InputError("the key comes from a passphrase or from the OS keyring; ask for one of them")
+            raise InputError("the key comes from either a passphrase or the OS keyring; choose one")
         phrase = self._phrase if passphrase is None else PassphraseKeys(passphrase, None)
         with self._database.write() as connection:
             old = self._current_key(connection)
@@ -225,7 +225,7 @@ class Vault:
         return new.generation
 
     def state(self) -> VaultState:
-        """Return how the vault is. No key is needed."""
+        """Return the state of the vault. No key is needed."""
         with self._database.read() as connection:
             row = _current(connection)
             sql = "SELECT count(*), count(*) FILTER (WHERE expires_at <= ?), (SELECT count(*) FROM keys) FROM records"
@@ -235,7 +235,7 @@ class Vault:
         return VaultState(records, expired, row.generation, row.source, keys - 1)
 
     def close(self) -> None:
-        """Give up the key and close the file. Closing twice is no error."""
+        """Drop the key and close the file. Closing twice is not an error."""
         self._keys = {}
         self._database.close()
 
@@ -286,7 +286,7 @@ def _opened(key: Key, record: VaultRecord, nonce: bytes, sealed: bytes) -> bytes
     plain = key.open(nonce, sealed, astuple(record))
     if plain is None:
         raise StoreCorruptError(
-            f"record {record.id} of the vault is damaged or was altered; "
+            f"record {record.id} of the vault is damaged or altered; "
             "restore vault.db from a backup, or forget the record"
         )
     return plain
