@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from perdure.store.listing import Filter, Page, State, Stats
     from perdure.store.schedule import JobState
     from perdure.store.scope import Audience, Scope
+    from perdure.store.triggers import Trigger
     from perdure.store.undo import Undone
 
 # Before anything here can import the library that it is about.
@@ -126,6 +127,7 @@ _NAMES = {
     "store.listing": "Filter Page State Stats",
     "store.schedule": "JobState",
     "store.scope": "Audience Scope",
+    "store.triggers": "Trigger",
     "store.undo": "Undone",
 }
 """What each module gives, of all that stands in a public signature."""
@@ -139,8 +141,8 @@ __all__ = [
     "InputError", "JobState", "Link", "Memory", "MemoryView", "NotFoundError", "Opening", "OpeningItem", "Outcome",
     "Page", "PastTurn", "PerdureError", "PromptSection", "Proposal", "Proposals", "Pruned", "Purge", "Reading",
     "Recall", "RecallItem", "RecallOptions", "Receipt", "Reflected", "Related", "Replacement", "Scope", "ScopeError",
-    "Scrubbed", "SettingsError", "State", "Stats", "Status", "StoreError", "Stored", "Synced", "TurnContext", "Turns",
-    "Undone", "Upkeep", "Why", "hookimpl", "hookimpls_for",
+    "Scrubbed", "SettingsError", "State", "Stats", "Status", "StoreError", "Stored", "Synced", "Trigger", "TurnContext",
+    "Turns", "Undone", "Upkeep", "Why", "hookimpl", "hookimpls_for",
 ]  # fmt: skip
 
 

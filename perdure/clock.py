@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where perdure reads the time."""
+    """perdure's source of the current time."""
 
     def now(self) -> float:
         """Return the current time in epoch seconds."""

@@ -3,14 +3,14 @@
 PerdureError
     SettingsError       a setting is unknown, of the wrong type or out of range
     InputError          a value given to a public function cannot be accepted
-        UnsafePathError         a path could lead out of the folder it belongs in, or to what is no plain file
+        UnsafePathError         a path could lead out of its folder, or to something other than a regular file
     ScopeError          a scope is malformed, or may not be read or written by the caller
-    NotFoundError       no fact has this id
-    AmbiguousIdError    several facts begin with this prefix
-    StoreError          the data folder cannot be used as asked
+    NotFoundError       no memory has this id
+    AmbiguousIdError    several memories' ids begin with this prefix
+    StoreError          the data folder cannot be used as requested
         StoreUnavailableError   it cannot be created, opened or written
-        StoreCorruptError       a file in it is not what it should be; it was left untouched
-        StoreLostError          facts.db is missing, older than it was, or of another store; nothing was changed
+        StoreCorruptError       a file in it is damaged; it was left untouched
+        StoreLostError          facts.db is missing, older than before, or from another store; nothing was changed
         StoreTooNewError        it was written by a newer perdure; it was left untouched
         StoreFullError          the disk is full; nothing half-written remains
         StoreBusyError          another process held the database for too long
@@ -50,7 +50,7 @@ class InputError(PerdureError, ValueError):
 
 
 class UnsafePathError(InputError):
-    """A path could lead out of the folder it belongs in, or to what is no plain file."""
+    """A path could lead out of its folder, or to something other than a regular file."""
 
 
 class ScopeError(PerdureError):
@@ -58,15 +58,15 @@ class ScopeError(PerdureError):
 
 
 class NotFoundError(PerdureError, LookupError):
-    """No fact has this id."""
+    """No memory has this id."""
 
 
 class AmbiguousIdError(PerdureError, LookupError):
-    """Several facts begin with this id prefix."""
+    """Several memories' ids begin with this prefix."""
 
 
 class StoreError(PerdureError):
-    """The data folder cannot be used as asked."""
+    """The data folder cannot be used as requested."""
 
 
 class StoreUnavailableError(StoreError):
@@ -74,11 +74,11 @@ class StoreUnavailableError(StoreError):
 
 
 class StoreCorruptError(StoreError):
-    """A file in the data folder is not what it should be; it was left untouched."""
+    """A file in the data folder is damaged; it was left untouched."""
 
 
 class StoreLostError(StoreError):
-    """What stands in the place of facts.db is not what the data folder remembers; nothing was changed.
+    """facts.db does not match the data folder's record of it; nothing was changed.
 
     Attributes:
         truth: "missing", "older", "foreign" or "rekeyed"; see `perdure.store.rollback_guard.Truth`.
@@ -103,7 +103,7 @@ class StoreBusyError(StoreError):
 
 
 class StorePurgedError(StoreUnavailableError):
-    """All memories of a tenant were purged, by some machine: there is no way back."""
+    """All memories of a tenant were purged, possibly by another machine; this cannot be undone."""
 
 
 class StoreClosedError(StoreError):

@@ -49,7 +49,7 @@ def native_call() -> Iterator[None]:
     calls = _calls
     with calls.changed:
         if calls.ending:
-            raise ModelError("the program is ending; no model is loaded or called any more")
+            raise ModelError("the program is exiting; models can no longer be loaded or called")
         calls.count += 1
     try:
         yield

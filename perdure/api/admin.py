@@ -33,6 +33,7 @@ from perdure.store.history import Change, Replacement, replacements
 from perdure.store.listing import Filter, Page, Progress, State, Stats, inventory, no_progress, states_of
 from perdure.store.schedule import JobState
 from perdure.store.scope import ALL_SCOPES, Scope
+from perdure.store.triggers import Trigger, of
 from perdure.text.pluralize import counted
 from perdure.text.timestamps import Moment, moment
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Admin(Facade):
-    """Lists, counts and bulk changes. Obtained as `Memory.admin`."""
+    """Lists, counts and bulk changes. Obtained from `Memory.admin`."""
 
     def list(
         self,
@@ -58,12 +59,12 @@ class Admin(Facade):
         """Return memories, newest first.
 
         Args:
-            chosen: which.
-            limit: so many at the most.
-            offset: after so many others.
-            tag: with this tag.
+            chosen: which memories.
+            limit: maximum number of results.
+            offset: number of results to skip.
+            tag: only memories with this tag.
             as_of: as of this time: a date, ISO 8601 or epoch seconds.
-            include_superseded: also former versions.
+            include_superseded: include former versions.
 
         Raises:
             InputError: limit or offset are out of range.
@@ -83,17 +84,17 @@ class Admin(Facade):
         as_of: Moment | None = None,
         everyone: bool = False,
     ) -> Page:
-        """Return a page of all memories, newest first: also those in no answer, each with the word why.
+        """Return a page of all memories, newest first, including hidden ones, each with the reason.
 
         Args:
-            chosen: which.
-            states: only in these, such as "pending" or "forgotten"; see `perdure.store.listing.State`.
-            limit: so many at the most.
-            offset: after so many others.
-            behind: id of the last memory of the page before; so none is skipped or repeated, whatever is added.
-            tag: with this tag.
+            chosen: which memories.
+            states: only these states, such as "pending" or "forgotten"; see `perdure.store.listing.State`.
+            limit: maximum number of results.
+            offset: number of results to skip.
+            behind: cursor: id of the previous page's last memory, so that none is skipped or repeated.
+            tag: only memories with this tag.
             as_of: only what was true at this time: a date, ISO 8601 or epoch seconds.
-            everyone: of every scope of the store, whoever may read it: for its owner.
+            everyone: every scope of the store, whoever may read it: for its owner.
 
         Raises:
             InputError: limit or offset are out of range, or there is no such state.
@@ -117,12 +118,12 @@ class Admin(Facade):
         """Search all memories that the caller may read, best first; see `perdure.api.fact_search`.
 
         Args:
-            query: what is looked for.
-            chosen: which.
-            limit: so many at the most.
-            tag: with this tag.
+            query: what to search for.
+            chosen: which memories.
+            limit: maximum number of results.
+            tag: only memories with this tag.
             as_of: as of this time: a date, ISO 8601 or epoch seconds.
-            include_superseded: also former versions.
+            include_superseded: include former versions.
 
         Raises:
             InputError: the query is empty, or the limit out of range.
@@ -139,37 +140,37 @@ class Admin(Facade):
         return self._engine.store.database.query(listing.scope_counts, self._engine.clock.now())
 
     def assign(self, scope: str, whose: str, *, sessions: Sequence[str] = (), dry_run: bool = False) -> Assigned:
-        """Give what an agent or a session holds to one of its users, or to all of them; see `perdure.api.assign`.
+        """Reassign the memories of an agent or a session to one of its users, or to all; see `perdure.api.assign`.
 
-        This is for who owns the folder: it heeds no caller.
+        For the owner of the folder: the caller's scope is not checked.
 
         Args:
-            scope: whose it is, as "agent:main".
-            whose: whose it becomes: "user:alice", or "user:*" for all users of the agent.
-            sessions: only what these conversations have left; none: everything.
+            scope: the present scope, such as "agent:main".
+            whose: the new owner: "user:alice", or "user:*" for all users of the agent.
+            sessions: only memories of these conversations; none: all.
             dry_run: only count.
 
         Raises:
-            ScopeError: the scope cannot be given to others, or `whose` names nobody.
-            StoreError: it could not be written; repeated, it goes on.
+            ScopeError: the scope cannot be reassigned, or `whose` names nobody.
+            StoreError: it could not be written; calling again resumes.
         """
         return assign(self._engine, self._author(), scope, whose, sessions, dry_run)
 
     def forget_many(self, chosen: Filter, *, dry_run: bool = False) -> int:
-        """Forget all memories that a filter chooses; `undo` brings them back.
+        """Forget all memories that match a filter; `undo` restores them.
 
         Args:
-            chosen: which; it must name a scope or a date, so that no slip forgets everything.
+            chosen: which memories; it must name a scope or a date, so that no slip forgets everything.
             dry_run: only count them.
 
         Returns:
-            How many there are.
+            How many match.
 
         Raises:
             InputError: the filter names neither a scope nor a date.
         """
         if chosen.scope is None and chosen.after is None and chosen.before is None:
-            raise InputError("forgetting many needs a scope or a date; give scope, after or before")
+            raise InputError("bulk forgetting needs a scope or a date; give scope, after or before")
         with self._engine.store.write(self._author()) as tx:
             ids = listing.matching_ids(tx.connection, self._view(include_superseded=True), chosen)
             for fact_id in ids if not dry_run else ():
@@ -179,7 +180,7 @@ class Admin(Facade):
         return len(ids)
 
     def review(self, limit: int = 100) -> Sequence[Fact]:
-        """Return what waits for review, newest first: it is recalled only when it is approved.
+        """Return memories pending review, newest first: they are recalled only once approved.
 
         Raises:
             InputError: the limit is out of range.
@@ -187,19 +188,19 @@ class Admin(Facade):
         return review.waiting(self._engine.store, self._view(), limit)
 
     def approve(self, *fact_ids: str, dry_run: bool = False) -> Sequence[Fact]:
-        """Let memories be recalled from now on; see `perdure.api.review.decide`, as for `reject`."""
+        """Approve memories, so that they are recalled; see `perdure.api.review.decide`, as for `reject`."""
         return self._reviewed(fact_ids, review.APPROVED, dry_run)
 
     def reject(self, *fact_ids: str, dry_run: bool = False) -> Sequence[Fact]:
-        """Keep memories from ever being recalled unasked."""
+        """Reject memories, so that they are never recalled unasked."""
         return self._reviewed(fact_ids, review.REJECTED, dry_run)
 
     def replaced(self, since: Moment | None = None, limit: int = 100) -> Sequence[Replacement]:
-        """Return what was replaced or withdrawn, and by what, the latest first.
+        """Return what was replaced or withdrawn, and by what, latest first.
 
         Args:
-            since: only from this time on: a date, ISO 8601 or epoch seconds.
-            limit: so many at the most.
+            since: only at or after this time: a date, ISO 8601 or epoch seconds.
+            limit: maximum number of results.
 
         Raises:
             InputError: the limit is out of range.
@@ -207,18 +208,18 @@ class Admin(Facade):
         return self._engine.store.database.query(replacements, self._audience, moment(since), limit)
 
     def take_back(self, *fact_ids: str, dry_run: bool = False) -> Sequence[Fact]:
-        """Let what was replaced or withdrawn count again, beside what took its place; see `perdure.api.review`."""
+        """Restore replaced or withdrawn memories beside their replacements; see `perdure.api.review`."""
         return review.take_back(self._engine.store, self._audience, self._author(), fact_ids, dry_run)
 
     def audit(self, *, fix: bool | Collection[str] = False, progress: Progress = no_progress) -> Audit:
-        """Look for memories that may go: duplicates, echoes, and what by its own words is over.
+        """Find memories to clean up: duplicates, echoes, and those whose own text says that they are past.
 
         Args:
-            fix: forget all of them, or those with these ids; `undo` with the batch of the result takes it back.
-            progress: called with how many of how many memories were looked at.
+            fix: forget all of them, or those with these ids; `undo` with the result's batch restores them.
+            progress: called with the number of memories checked and their total.
 
         Raises:
-            ScopeError: the caller may write nothing.
+            ScopeError: the caller has no write access.
             StoreError: they could not be forgotten; nothing was changed.
         """
         return audit.audit(self._engine, self._audience, self._author(), fix=fix, progress=progress)
@@ -227,8 +228,8 @@ class Admin(Facade):
         """Give memories of the category "other" a better one; see `perdure.consolidation.classify`.
 
         Args:
-            dry_run: only say what would be done.
-            progress: called with how many of how many memories were looked at.
+            dry_run: only return what would be done.
+            progress: called with the number of memories checked and their total.
 
         Raises:
             StoreError: it could not be written.
@@ -256,12 +257,12 @@ class Admin(Facade):
         return self._engine.purge(review.changeable(self._engine.store, view, fact_ids), self._author())
 
     def scrub(self, *, dry_run: bool = False) -> Scrubbed:
-        """Take out of the whole store the secrets that the present redactor knows; this cannot be undone.
+        """Remove from the whole store the secrets that the present redactor detects; this cannot be undone.
 
-        It is done by itself at the first start after the redactor has learned more.
+        It runs automatically at the first start after the redactor has been extended.
 
         Args:
-            dry_run: only say what would be changed.
+            dry_run: only return what would be changed.
 
         Raises:
             StoreError: something could not be written.
@@ -269,11 +270,11 @@ class Admin(Facade):
         return self._engine.scrub(self._author(), dry_run=dry_run)
 
     def prune(self, *, dry_run: bool = False, confirmed: bool = False) -> Pruned:
-        """Let expire what is over, in all scopes, and remove what expired long ago.
+        """Expire memories that are due, in all scopes, and remove those that expired long ago.
 
         Args:
-            dry_run: only say what would be done.
-            confirmed: also if so much would expire at once that the clock may be wrong.
+            dry_run: only return what would be done.
+            confirmed: even if so many would expire at once that the clock may be wrong.
 
         Raises:
             StoreError: it could not be written; what was done before is kept.
@@ -282,12 +283,12 @@ class Admin(Facade):
         return prune(self._engine.store, retention, dry_run=dry_run, confirmed=confirmed)
 
     def jobs(self) -> Mapping[str, JobState | None]:
-        """Return what is known of the background jobs, by name; None: it never was due."""
+        """Return the state of the background jobs, by name; None: it was never due."""
         known = self._engine.timers.states()
         return {name: known.get(name) for name in self._engine.timers.names}
 
     def run_job(self, name: str, timeout: float = 600.0) -> str:
-        """Run a background job now and wait for its end; return one line about it.
+        """Run a background job now and wait for it; return a one-line result.
 
         Args:
             name: see `jobs`.
@@ -295,16 +296,16 @@ class Admin(Facade):
 
         Raises:
             InputError: there is no such job.
-            StoreError: that it ran cannot be noted.
+            StoreError: the run cannot be recorded.
         """
         return run_and_wait(self._engine.timers, name, timeout)
 
     def inbox(self) -> Sequence[InboxTurn]:
-        """Return the turns that are no memories yet, or cannot become any, oldest first."""
+        """Return the turns that are not captured yet, or cannot be, oldest first."""
         return inbox.turns(self._engine.store, self._audience)
 
     def drop_turns(self, *ids: str, dry_run: bool = False) -> Sequence[InboxTurn]:
-        """Remove turns that failed or were damaged, for good; return them. `dry_run` only returns them.
+        """Permanently remove failed and damaged turns; return them. `dry_run` only returns them.
 
         Raises:
             NotFoundError: there is no such turn; none was removed.
@@ -313,14 +314,14 @@ class Admin(Facade):
         return inbox.remove(self._engine.store, self._audience, ids, dry_run=dry_run)
 
     def notices(self) -> Sequence[str]:
-        """Return what a person should know who reads on: why nothing can be changed, and what is not in yet."""
+        """Return notices for the user: why the store is read-only, and which turns are not captured yet."""
         refusal = self._engine.store.refusal
         waiting = sum(turn.state == inbox.WAITS for turn in self.inbox())
-        told = [f"{counted(waiting, 'turn')} to take in at the next start of a host: perdure inbox"] if waiting else []
+        told = [f"{counted(waiting, 'turn')} to capture when a host next starts: perdure review"] if waiting else []
         return [refusal, *told] if refusal else told
 
     def verify(self) -> Sequence[Finding]:
-        """Look for damage and drift in the whole store; mend it with `perdure verify --fix`."""
+        """Check the whole store for damage and drift; repair it with `perdure verify --fix`."""
         return verify(self._engine.store)
 
     def backup(self, target: Path | str | None = None) -> Path:
@@ -336,8 +337,8 @@ class Admin(Facade):
 
         Args:
             target: the file; it must not exist.
-            vectors: also their vectors.
-            journal: also who changed what, to read.
+            vectors: include their vectors.
+            journal: include who changed what, for reading.
 
         Raises:
             StoreError: it could not be written.
@@ -347,13 +348,13 @@ class Admin(Facade):
     def import_from(
         self, path: Path, kind: str | None = None, *, trust: bool = False, dry_run: bool = False
     ) -> Imported:
-        """Take in memories: an export, or those of another system. Doing it again changes nothing.
+        """Import memories from an export or another system. Repeating an import changes nothing.
 
         Args:
             path: what to read.
-            kind: one of `perdure.importers.sources.KINDS`; None: found out.
-            trust: let what is read be recalled unasked, as if the user had said it.
-            dry_run: only say what would be done.
+            kind: one of `perdure.importers.sources.KINDS`; None: detected.
+            trust: recall imported memories unasked, as if the user had said them.
+            dry_run: only return what would be done.
 
         Raises:
             InputError: it cannot be read.
@@ -364,7 +365,7 @@ class Admin(Facade):
         return bring_in(store, source, trust=trust, dry_run=dry_run)
 
     def has(self, fact_id: Named) -> bool:
-        """Return whether there is a fact with this id, or exactly one whose id begins so."""
+        """Return whether there is a memory with this id, or exactly one whose id begins with it."""
         view = self._view(include_superseded=True)
         try:
             return bool(self._engine.store.database.query(search.by_prefix, fact_id, view))
@@ -372,21 +373,21 @@ class Admin(Facade):
             return False
 
     def changes(self, since: int = 0, limit: int = 1000) -> Sequence[Change]:
-        """Return what was done to memories after change number `since`, oldest first."""
+        """Return the changes to memories after change number `since`, oldest first."""
         return self._engine.store.database.query(history.changes, self._audience, since, limit)
 
     def live_ids(self) -> set[str]:
-        """Return the ids of all facts that the caller may read and that may be in an answer now."""
+        """Return the ids of all live memories that the caller may read."""
         return self._engine.store.database.query(search.ids, self._view())
 
     def evaluate(self, size: int = 50, seed: int = 0) -> Evaluation:
-        """Ask for up to `size` memories in several ways and count what comes up; see `perdure.api.evaluate`."""
+        """Query up to `size` memories in several ways and count what comes up; see `perdure.api.evaluate`."""
         from perdure.api.evaluate import evaluate
 
         return evaluate(self._engine, self._context, size, seed)
 
     def sync_index(self, timeout: float = 120.0) -> bool:
-        """Have the worker bring the derived index up to date; return whether it is, in time (seconds)."""
+        """Have the worker update the derived index; return whether it was done within the timeout (seconds)."""
         if self._engine.store.space() is None:
             return False
         deadline = time.monotonic() + timeout
@@ -394,6 +395,17 @@ class Admin(Facade):
             self._engine.start_worker()
             time.sleep(0.05)
         return not self._engine.feed.behind()
+
+    def triggers(self, fact_id: Named) -> Sequence[Trigger]:
+        """Return the triggers of a memory, also if it is forgotten: for people, not for a model.
+
+        Raises:
+            InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        """
+        view = replace(self._view(), everything=True)
+        with self._engine.store.database.read() as connection:
+            fact = search.by_prefix(connection, fact_id, view)
+            return of(connection, [fact.id]).get(fact.id, [])
 
     def embed(self, text: str) -> Sequence[float] | None:
         """Return the vector that a query of this text is searched with; None without a model.
@@ -408,7 +420,7 @@ class Admin(Facade):
         """Open the vault of this store; close it after use.
 
         Args:
-            passphrase: that its key is made from; None: PERDURE_VAULT_PASSPHRASE, else the key of the OS keyring.
+            passphrase: its key is derived from this; None: PERDURE_VAULT_PASSPHRASE, else the key of the OS keyring.
 
         Raises:
             StoreError: one of its kinds.

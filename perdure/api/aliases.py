@@ -42,7 +42,7 @@ class Aliases(Facade):
         """
         name, other = _checked(name), _checked(other)
         if words_of(name) == words_of(other):
-            raise InputError(f"{name!r} and {other!r} are one name in other letters; give another name")
+            raise InputError(f"{name!r} and {other!r} are spellings of the same name; give another name")
         text = f"{name} is also called {other}."
         return self._store(text, category="entity", entity=name, key=ALIAS, value=other, scope=scope, channel=channel)
 
@@ -73,7 +73,7 @@ class Aliases(Facade):
         pairs = [(fact, (words_of(fact.entity or ""), words_of(fact.value or ""))) for fact in self.list()]
         found = [fact for fact, pair in pairs if wanted in pair and (second is None or {wanted, second} == set(pair))]
         if not found:
-            known = f"{name!r} has no other name" if other is None else f"{name!r} and {other!r} are not known as one"
+            known = f"{name!r} has no alias" if other is None else f"{name!r} and {other!r} are not aliases"
             raise NotFoundError(f"{known}; perdure alias list shows all")
         for fact in found:
             self._audience.writable(Scope(fact.scope, fact.scope_target))
@@ -89,5 +89,5 @@ def _checked(name: str) -> str:
     """
     name = " ".join(name.split())
     if not words_of(name):
-        raise InputError(f"{name[:80]!r} is no name; give 1 to {MAX_WORDS} words, {MAX_CHARACTERS} characters at most")
+        raise InputError(f"{name[:80]!r} is not a name; give 1 to {MAX_WORDS} words, up to {MAX_CHARACTERS} characters")
     return name

@@ -1,4 +1,4 @@
-"""Giving what an agent or a session holds to one of its users, or to all of them: it was taken in without a user."""
+"""Reassigning memories of an agent or a session that were stored without a user to one of its users, or to all."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def assign(
     source = Scope.parse(scope)
     target = source.given(whose)
     if target == source:
-        raise ScopeError(f"what {source} holds is {source}'s already; name another user")
+        raise ScopeError(f"{source} already owns these memories; name another user")
     with engine.store.write(author, keep=not dry_run) as tx:
         ids = _ids(tx.connection, source, sessions)
         for fact_id in ids:
@@ -83,7 +83,7 @@ def _ids(connection: Connection, scope: Scope, sessions: Sequence[str]) -> list[
 
 
 def _copy_cursors(tx: Transaction, source: Scope, target: Scope, sessions: Sequence[str]) -> None:
-    """Remember how far the conversations were read, so that nothing of them is captured anew."""
+    """Record how far the conversations were read, so that nothing in them is captured again."""
     for prefix in ("", "distill\0"):
         start = f"{prefix}{source}\0"
         # Compared here: what SQLite cuts out of a text ends at a NUL, and PostgreSQL knows none.

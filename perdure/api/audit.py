@@ -1,4 +1,4 @@
-"""Which memories may go, each with its proof: told, and forgotten only if somebody says so; `undo` takes it back."""
+"""Memories to clean up, each with evidence: reported, and forgotten only on request; `undo` restores them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Audit:
 def audit(
     engine: Engine, audience: Audience, author: Author, *, fix: bool | Collection[str], progress: Progress
 ) -> Audit:
-    """Look at every memory that an audience may read, and forget what is chosen of those that it may write.
+    """Check every memory that an audience may read, and forget the chosen ones that it may write.
 
     Args:
         engine: of the store.

@@ -1,4 +1,4 @@
-"""What is wrong with an installation, from the settings to the index, and what to do about each.
+"""Checks of an installation, from the settings to the index, each with a remedy.
 
 Unlike `verify`, which reads every row for damage, this looks at what is around them, and takes seconds.
 """
@@ -18,6 +18,7 @@ from perdure.engine.engine import Engine
 from perdure.engine.paths import HOME_VARIABLE, data_folder, recorded_home
 from perdure.engine.settings import Settings
 from perdure.errors import PerdureError
+from perdure.index.feeding import REMEDY
 from perdure.maintenance import checks
 from perdure.maintenance.exports import newest_export
 from perdure.parts import part
@@ -32,8 +33,8 @@ MODEL_SECONDS = 60.0
 LAG_SECONDS = 86_400.0
 """A vector waits longer than this for the derived index only if no host has been running, or its worker fails."""
 REPORTING_SECONDS = 86_400.0
-"""So long it is told that a program reported. Nothing tells when it was mended."""
-WORKS_WITHOUT = ("ready", "off by setting", "switching")
+"""Seconds for which telemetry of a program is reported. Nothing shows when it was fixed."""
+WORKS_WITHOUT = ("ready", "disabled by setting", "switching")
 """How the state of a model begins with which nothing is wrong."""
 
 
@@ -75,20 +76,20 @@ def examine(home: str | Path | None = None, environ: Mapping[str, str] = os.envi
         return found  # said by the look at the host's record
     without = lockless(next(each for each in (folder, *folder.parents) if each.is_dir()))
     if without:
-        return [*found, Checkup("store", str(without), "do what the message says")]
+        return [*found, Checkup("store", str(without), "follow the message")]
     try:
         verdict = judge(folder)
         shared = Settings.load().store_url is not None
         if not shared and verdict.truth is Truth.NEW:
-            return [*found, Checkup("store", f"none in {folder} yet; the first memory makes it")]
+            return [*found, Checkup("store", f"none in {folder} yet; the first memory creates it")]
         if not shared and verdict.lost:
-            return [*found, Checkup("store", verdict.said, "perdure recover; until then turns are kept, none recalled")]
+            return [*found, Checkup("store", verdict.said, "perdure recover; until then turns are kept, not captured")]
         with Memory.open(folder, guest=True) as memory:
             # One by one: what was found before a look breaks off is kept.
             for each in _opened(memory):
                 found.append(each)
     except PerdureError as error:
-        found.append(Checkup("store", str(error), "do what the message says; then perdure verify"))
+        found.append(Checkup("store", str(error), "follow the instructions above, then run perdure verify"))
     return found
 
 
@@ -102,11 +103,11 @@ def _opened(memory: Memory) -> Iterator[Checkup]:
     yield from _findings(
         "sqlite", f"version {checks.sqlite_release()} has no known fault", checks.sqlite_version(store)
     )
-    yield from _findings("permissions", "for the owner only", checks.permissions(store))
-    yield from _findings("queues", "nothing was put aside", checks.queues(store))
+    yield from _findings("permissions", "readable by the owner only", checks.permissions(store))
+    yield from _findings("queues", "nothing is set aside", checks.queues(store))
     yield _telemetry(engine)
     yield _index(engine)
-    yield from _findings("drift", "the derived index agrees with the facts", part("lance.drift").drift(store))
+    yield from _findings("drift", "the derived index matches the memories", part("lance.drift").drift(store))
     yield _watcher(memory)
     yield from _users(engine)
     yield from _jobs(memory)
@@ -118,7 +119,7 @@ def _settings() -> Iterator[Checkup]:
     try:
         settings = Settings.load({})
     except PerdureError as error:
-        yield Checkup("settings", str(error), "correct or remove it; docs/settings.md names all settings")
+        yield Checkup("settings", str(error), "correct or remove it; docs/settings.md lists all settings")
         return
     off = [name for name in ("auto_recall", "auto_capture") if not getattr(settings, name)]
     yield Checkup("settings", f"off: {', '.join(off)}" if off else "recall and capture are on")
@@ -128,14 +129,14 @@ def _host(home: str | Path | None, environ: Mapping[str, str]) -> Iterator[Check
     try:
         recorded = recorded_home()
     except PerdureError as error:
-        yield Checkup("host", str(error), "delete that file, and install into the host again")
+        yield Checkup("host", str(error), "delete that file, and connect the host again")
         return
     if recorded is None:
-        yield Checkup("host", "none was installed into")
+        yield Checkup("host", "no host is connected")
     elif not recorded.is_dir():
-        yield Checkup("host", f"its folder {recorded} is not there", "install into the host again")
+        yield Checkup("host", f"its folder {recorded} is missing", "connect the host again")
     elif home is None and data_folder(None, environ).resolve() != recorded.resolve():
-        fix = f"unset {HOME_VARIABLE}, or set it for the host as well"
+        fix = f"unset {HOME_VARIABLE}, or set it for the host too"
         yield Checkup("host", f"its memories are in {recorded}, but {HOME_VARIABLE} names another folder", fix)
     else:
         yield Checkup("host", f"its memories are in {recorded}; its own config: perdure openclaw status")
@@ -145,43 +146,45 @@ def _store(memory: Memory) -> Checkup:
     state, refusal = f"{counted(memory.status().facts, 'memory')} in {memory.status().home}", memory.status().read_only
     if refusal is None:
         return Checkup("store", state)
-    return Checkup("store", f"{state}; {refusal}", "let the folder be written, or give it room; then start hosts again")
+    return Checkup("store", f"{state}; {refusal}", "make the folder writable, or free space; then restart hosts")
 
 
 def _server(store: Store, tenant: str) -> Checkup:
     waiting = store.inbox_only()
     state = f"{store.database.about()}, tenant {tenant}"
-    return Checkup("server", f"{state}; {counted(waiting, 'turn')} on this machine alone" if waiting else state)
+    return Checkup("server", f"{state}; {counted(waiting, 'turn')} only on this machine" if waiting else state)
 
 
 def _model(memory: Memory) -> Checkup:
     memory.ready(MODEL_SECONDS)
     state = memory.status().model
     fine = state.startswith(WORKS_WITHOUT)
-    return Checkup("model", state, "" if fine else "perdure model shows which there are; until then words alone count")
+    return Checkup("model", state, "" if fine else "perdure model lists the models; until then search is by keyword")
 
 
 def _telemetry(engine: Engine) -> Checkup:
     seen = notices.last_reporting(engine.store)
     if seen is not None and engine.clock.now() - seen < REPORTING_SECONDS:
         at = dt.datetime.fromtimestamp(seen, dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
-        fix = f"set {telemetry.VARIABLE}=1 where that program is started; a day later this is not said any more"
-        return Checkup("telemetry", f"a program imported onnxruntime before perdure, and it reports: {at}", fix)
+        fix = f"set {telemetry.VARIABLE}=1 where that program is started; this notice ends a day later"
+        return Checkup("telemetry", f"a program imported onnxruntime before perdure, so it sends telemetry: {at}", fix)
     if telemetry.wanted():
         value = os.environ.get(telemetry.VARIABLE, "")
-        return Checkup("telemetry", f"ONNX Runtime reports its use, as {telemetry.VARIABLE}={value} says")
-    return Checkup("telemetry", "no library reports its use")
+        return Checkup("telemetry", f"ONNX Runtime sends telemetry, as {telemetry.VARIABLE}={value} requests")
+    return Checkup("telemetry", "no library sends telemetry")
 
 
 def _index(engine: Engine) -> Checkup:
+    if lacking := engine.feed.lacking():
+        return Checkup("index", lacking, REMEDY)
     state = engine.store.outbox_state()
-    said = f"{state.waiting} facts wait for the derived index"
+    said = f"{state.waiting} memories are waiting to be indexed"
     if state.problem is not None:
-        return Checkup("index", f"{said}: {state.problem}", "see that the disk has room; then perdure verify --fix")
+        return Checkup("index", f"{said}: {state.problem}", "free disk space, then run perdure verify --fix")
     if state.oldest is None or engine.store.space() is None:
         return Checkup("index", said)
     behind = engine.clock.now() - state.oldest
-    fix = "leave a host running that uses this store; if that does not help, perdure verify --fix"
+    fix = "keep a host running that uses this store; if that does not help, run perdure verify --fix"
     return Checkup("index", f"{said}, the oldest for {behind / 3600:.0f} h", fix if behind > LAG_SECONDS else "")
 
 
@@ -189,10 +192,10 @@ def _watcher(memory: Memory) -> Checkup:
     memory.settle()
     status = memory.files.status()
     if not status.roots:
-        return Checkup("files", "there are none to watch")
-    state = f"{counted(status.files, 'file')}, noticed by {status.watcher}"
+        return Checkup("files", "no files to watch")
+    state = f"{counted(status.files, 'file')}, watched by {status.watcher}"
     if status.watcher == "polling" and status.watcher_reason:
-        return Checkup("files", f"{state}: {status.watcher_reason}", "do so, or set watch = false to be told no more")
+        return Checkup("files", f"{state}: {status.watcher_reason}", "fix that, or set watch = false to silence this")
     return Checkup("files", state)
 
 
@@ -201,7 +204,7 @@ def _users(engine: Engine) -> Iterator[Checkup]:
     if unseen:
         # Nothing is wrong: the owner of the machine may use an agent that has users besides.
         counted = ", ".join(f"{count} of {scope}" for scope, count in unseen.items())
-        yield Checkup("users", f"no named user sees {counted}; perdure scope assign gives them to one, or to all")
+        yield Checkup("users", f"no named user sees {counted}; perdure assign gives them to one user, or to all")
 
 
 def _jobs(memory: Memory) -> Iterator[Checkup]:
@@ -210,19 +213,19 @@ def _jobs(memory: Memory) -> Iterator[Checkup]:
     for failing in status.failing:
         yield Checkup("job", failing, "perdure jobs run " + failing.partition(":")[0])
     if not status.failing:
-        yield Checkup("jobs", f"none has failed; run by {status.timers}")
+        yield Checkup("jobs", f"no job has failed; run by {status.timers}")
 
 
 def _export(engine: Engine) -> Checkup:
     off = "" if engine.settings.jobs.export else "; jobs.export = 0 turns them off"
     last = newest_export(engine.store)
     if last is None:
-        return Checkup("export", f"none yet{off or '; a host writes one a day'}")
+        return Checkup("export", f"none yet{off or '; a connected host writes one daily'}")
     day = dt.datetime.fromtimestamp(last.at, dt.UTC).date()
     state = f"{last.path.name}: {counted(last.facts, 'memory')}, as of {day}{off}"
     if last.intact:
         return Checkup("export", state)
-    return Checkup("export", f"{last.path.name} was changed since it was written", "perdure export --daily")
+    return Checkup("export", f"{last.path.name} has changed since it was written", "perdure export --daily")
 
 
 def _extensions(memory: Memory) -> Iterator[Checkup]:
@@ -234,7 +237,7 @@ def _extensions(memory: Memory) -> Iterator[Checkup]:
 
 
 def _findings(name: str, fine: str, found: Iterable[Finding]) -> Iterator[Checkup]:
-    """Yield what a check of `verify` has found, each kind once."""
+    """Yield the findings of a check of `verify`, one per kind."""
     kinds: dict[str, list[Finding]] = {}
     for finding in found:
         kinds.setdefault(finding.what, []).append(finding)

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from perdure.engine.engine import Engine, audience_of
+from perdure.engine.audiences import audience_of
+from perdure.engine.engine import Engine
 from perdure.errors import InputError
 from perdure.hooks.types import TurnContext
 from perdure.recall.options import PROFILE
@@ -29,7 +30,7 @@ from perdure.text.questions import FOREIGN_QUESTIONS, exact, paraphrase, tempora
 KINDS = ("exact", "paraphrase", "temporal")
 MAX_SIZE = 1_000
 VERSIONS = 100
-"""Of a memory that was marked, so many are followed to the newest one."""
+"""Maximum number of newer versions that are followed from a marked memory."""
 _SCOPE = "SELECT scope, scope_target FROM facts WHERE id = ?"
 NEWEST = 0.1
 """Share of the time between the oldest and the newest fact that counts as new."""
@@ -37,13 +38,13 @@ NEWEST = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What the questions of one kind brought up. Shares are 0 to 1; None if there was nothing to ask.
+    """The results of one kind of question. Shares are 0 to 1; None if there was nothing to ask.
 
     Attributes:
-        asked: questions.
-        at_1, at_3, at_5: share of questions whose fact was among so many best ones.
-        in_block: share whose fact was in the block at all.
-        tokens: of a block, on average; 0 for none.
+        asked: number of questions.
+        at_1, at_3, at_5: share of questions whose memory was among the best 1, 3 or 5.
+        in_block: share whose memory was in the block.
+        tokens: average tokens of a block; 0 for none.
     """
 
     asked: int
@@ -56,21 +57,21 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A result. It holds no word of any memory.
+    """A result. It contains no memory's text.
 
     Attributes:
-        facts: how many can come up unasked for this caller.
-        sampled: how many were asked about.
-        seed: of the choice.
-        sample: the same if and only if the same facts were chosen.
-        model: the vector space that answers, by name; None: words alone.
+        facts: number of memories that can come up unasked for this caller.
+        sampled: number of memories asked about.
+        seed: random seed of the sample.
+        sample: identifies the sample: equal if and only if the same memories were chosen.
+        model: name of the vector space searched; None: keyword search only.
         kinds: by "exact", "paraphrase" and "temporal".
-        foreign: questions asked that have nothing to do with the store.
-        silence: share of these that rightly brought nothing.
-        leaks: facts that came up and that the caller may not read. More than 0 is a defect.
-        tokens: of a block over all questions, on average.
-        marks: memories that somebody has marked in a turn, as one that should have come or should not.
-        marks_right: of how many of them that is so, asked for anew.
+        foreign: number of questions unrelated to the store.
+        silence: share of these that correctly brought nothing up.
+        leaks: number of memories that came up although the caller may not read them. More than 0 is a defect.
+        tokens: average tokens of a block, over all questions.
+        marks: number of memories marked in a turn as one that should, or should not, have come up.
+        marks_right: number of these for which a new recall agrees.
     """
 
     facts: int
@@ -99,7 +100,7 @@ class _Answer:
 
 
 def evaluate(engine: Engine, context: TurnContext, size: int = 50, seed: int = 0) -> Evaluation:
-    """Ask about up to `size` facts, and what has nothing to do with any; the store is left as it is.
+    """Ask about up to `size` memories, and unrelated questions; the store is not changed.
 
     Raises:
         InputError: `size` is out of range.
@@ -145,18 +146,18 @@ def evaluate(engine: Engine, context: TurnContext, size: int = 50, seed: int = 0
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, float, float]]:
-    """Return the numbers that two results share and that differ: name, before, after.
+    """Return the figures that differ between two results: name, before, after.
 
     Args:
         before: as `Evaluation.to_dict` gave it.
-        after: another one.
+        after: the later result.
 
     Raises:
-        InputError: `before` is no such result.
+        InputError: `before` is not such a result.
     """
     one, other = dict(_numbers(before)), dict(_numbers(after))
     if not {"silence", "leaks", "tokens"} <= one.keys():
-        raise InputError("this is no result of `perdure eval --json`; write one with it first")
+        raise InputError("this is not a result of `perdure eval --json`; create one first")
     return [(name, one[name], other[name]) for name in other if name in one and one[name] != other[name]]
 
 
@@ -219,7 +220,7 @@ def _marked(engine: Engine, context: TurnContext, view: View) -> Iterable[tuple[
 
 
 def _newest(connection: Connection, view: View, ids: Iterable[str]) -> Mapping[str, str]:
-    """Return by id what stands in the place of facts today, as far as it can come up."""
+    """Return, by id, the present replacements of facts that can come up."""
     last = {fact_id: fact_id for fact_id in ids}
     whole = replace(view, everything=True, channels=None, approved_only=False)
     for _ in range(VERSIONS):

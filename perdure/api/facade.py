@@ -1,8 +1,9 @@
-"""What all parts of the API have: an engine, and who asks it."""
+"""The base of all parts of the API: an engine and a caller."""
 
 from __future__ import annotations
 
-from perdure.engine.engine import Engine, audience_of
+from perdure.engine.audiences import audience_of
+from perdure.engine.engine import Engine
 from perdure.errors import refused
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store.fact import tags_of

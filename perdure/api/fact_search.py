@@ -1,4 +1,4 @@
-"""Explicit search of memories: all that the caller may read, also what never comes up unasked, and marked so."""
+"""Explicit search of all memories that the caller may read; those that never come up unasked are marked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from perdure.embed.base import Vector, Vectors
 
 PATIENCE = 10.0
-"""Seconds for the legs of a search: nobody's turn waits for it."""
+"""Seconds for the retrievers of a search: no turn waits for it."""
 POOL = 3
 """Candidates of each leg for each result asked for."""
 
@@ -41,10 +41,10 @@ class Hit(Dated):
     Attributes:
         fact: the memory.
         score: 0 to 1, comparable within one search.
-        leg: what found it best: "sqlite" (words), "lance" (meaning) or "lookup" (its slot).
-        cosine: of its vector and the query's; None without a model.
-        coverage: share of the query's weighted words that it holds, 0 to 1.
-        marks: what sets it apart from what comes up unasked, such as "import" or "pending".
+        leg: the retriever that ranked it highest: "sqlite" (keyword), "lance" (semantic) or "lookup" (slot).
+        cosine: similarity of its vector to the query's; None without a model.
+        coverage: share of the query's weighted words that it contains, 0 to 1.
+        marks: why it would not come up unasked, such as "import" or "pending".
     """
 
     fact: Fact
@@ -78,16 +78,16 @@ class _Scan:
 
 
 def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: int) -> Sequence[Hit]:
-    """Return the memories that share words with a query or are nearest to it in meaning, best first.
+    """Return the memories that share words with a query or are closest to it in meaning, best first.
 
-    Nothing is left out for want of evidence: whoever searches can tell what fits.
+    No minimum of evidence applies: whoever searches can judge the results.
 
     Args:
         engine: of the store.
         view: what the caller may read.
-        query: what is looked for.
+        query: what to search for.
         chosen: only these memories.
-        limit: so many at the most.
+        limit: maximum number of results.
 
     Raises:
         InputError: the query is empty, or the limit out of range.
@@ -95,7 +95,7 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
     check_page(limit)
     asked = understand(query)
     if not asked.text:
-        raise InputError("the query is empty; name what to look for, or use a list")
+        raise InputError("the query is empty; give a query, or list instead")
     narrow = Chosen(view.audience, view.now, view.as_of, view.include_superseded, view.tag, chosen=chosen)
     # What does not fit is refused here, and not in a leg's thread.
     narrow.sql(engine.store.database.dialect)
@@ -116,7 +116,7 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
 
 
 def marks(fact: Fact) -> tuple[str, ...]:
-    """Return what sets a memory apart from what comes up unasked."""
+    """Return why a memory would not come up unasked."""
     found = []
     if fact.channel not in AUTO_RECALLED:
         found.append(fact.channel.value)

@@ -1,4 +1,4 @@
-"""File memory for one caller: search with citations, safe reading, what is indexed."""
+"""File memory for one caller: search with citations, safe reading, index status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from perdure.api.facade import Facade
 from perdure.api.fact_search import PATIENCE
-from perdure.engine.engine import overheard
+from perdure.engine.audiences import overheard
 from perdure.engine.file_memory import flush_policy
 from perdure.errors import InputError, StoreError
 from perdure.files import registry
@@ -35,18 +35,18 @@ SECRET_CHARS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class FilesStatus:
-    """The index against the disk, as far as the caller may see.
+    """The index compared with the disk, as far as the caller may see.
 
     Attributes:
-        roots: where files are looked for: kind, path, scope.
-        sources: what is indexed.
-        files, chunks: how many are in the index.
+        roots: the folders searched: kind, path, scope.
+        sources: what is indexed: "memory", "sessions".
+        files, chunks: numbers in the index.
         added, changed, removed: paths that differ on disk.
-        skipped: files that are not indexed, with the reason.
-        without_vector: chunks that are found by words alone so far; None: the store has had no model yet.
+        skipped: files not indexed, with the reason.
+        without_vector: chunks found by keyword only so far; None: the store has had no model yet.
         generation: number of the index file; 0 if there is none.
-        last_synced: when this process last brought it up to date, epoch seconds.
-        watcher: "events", "polling" or "stopped"; `watcher_reason` says why not by events.
+        last_synced: when this process last updated it, epoch seconds.
+        watcher: "events", "polling" or "stopped"; `watcher_reason` says why not "events".
     """
 
     roots: tuple[tuple[str, str, str], ...]
@@ -82,7 +82,7 @@ class FlushRequest:
 
 
 class Files(Facade):
-    """Markdown memory and past conversations. Obtained as `Memory.files`."""
+    """Markdown memory and past conversations. Obtained from `Memory.files`."""
 
     def search(
         self,
@@ -92,13 +92,13 @@ class Files(Facade):
         min_score: float | None = None,
         sources: Sequence[str] | None = None,
     ) -> Answer:
-        """Search memory files and past conversations; what the query names is found under its other names too.
+        """Search memory files and past conversations, also under aliases of what the query names.
 
         Args:
             query: in words.
             max_results: None: as the settings say (6).
             min_score: 0 to 1; None: as the settings say (0.35).
-            sources: "memory", "sessions"; None: all that are switched on.
+            sources: "memory", "sessions"; None: all that are enabled.
 
         Raises:
             InputError: a value is out of range.
@@ -124,7 +124,7 @@ class Files(Facade):
         return _joined(found, self._engine.files.search(replace(ask, query=text), self._audience), ask.max_results)
 
     def read(self, path: str, start: int | None = None, lines: int | None = None) -> Reading:
-        """Read lines of a memory file, by its path as search results show it; a citation does, too.
+        """Read lines of a memory file, by a path or citation from a search result.
 
         Args:
             path: such as "MEMORY.md" or "memory/2026-02-24.md#L12-L28".
@@ -133,7 +133,7 @@ class Files(Facade):
 
         Raises:
             UnsafePathError: the path could lead out of the memory folders.
-            InputError: it names no memory file, or a number is out of range.
+            InputError: it is not a memory file, or a number is out of range.
         """
         return read_memory(self._roots(), path, start, lines)
 
@@ -145,11 +145,11 @@ class Files(Facade):
         return tuple(sorted({root.label(each.relative) for root, each in found if each.skipped is None}))
 
     def add(self, path: Path | str, kind: Kind = "workspace", *, pattern: str = "**/*.md") -> None:
-        """Search a folder from now on, for whom the caller stores.
+        """Add a folder to search, in the scope that the caller stores to.
 
         Args:
             path: a folder; for "extra" also one .md file.
-            kind: "workspace" (MEMORY.md, USER.md, memory/), "extra" (all that fits the pattern), or "sessions"
+            kind: "workspace" (MEMORY.md, USER.md, memory/), "extra" (all that match the pattern), or "sessions"
                 (conversations as JSONL).
             pattern: for "extra".
 
@@ -161,13 +161,13 @@ class Files(Facade):
         self._engine.files.sync.start()
 
     def remove(self, path: Path | str) -> bool:
-        """Search a folder no longer; the files stay.
+        """Stop searching a folder; its files stay.
 
         Args:
             path: as it was added.
 
         Returns:
-            Whether it was searched.
+            Whether it was among the searched ones.
 
         Raises:
             ScopeError: the caller may not write.
@@ -184,14 +184,14 @@ class Files(Facade):
         return bool(gone)
 
     def add_transcript(self, messages: Messages, session: str) -> int:
-        """Record a conversation, so that it can be searched; what is recorded of it already is left out.
+        """Record a conversation, so that it can be searched; messages already recorded are skipped.
 
         Args:
             messages: `role` ("user" or "assistant") and `content`; also `name` and `timestamp`.
             session: its id.
 
         Returns:
-            How many messages were added. `sync` or the next search indexes them.
+            The number of messages added. `sync` or the next search indexes them.
 
         Raises:
             ScopeError: the caller may not write.
@@ -204,19 +204,19 @@ class Files(Facade):
         return added
 
     def sync(self, *, force: bool = False, progress: Progress = lambda done, total: None) -> Synced:
-        """Bring the index up to date with the disk, of every scope.
+        """Update the index from the disk, for every scope.
 
         Args:
-            force: make a new index from nothing but the files.
-            progress: called with files done and files to do.
+            force: rebuild the index from the files.
+            progress: called with the number of files done and their total.
 
         Raises:
-            StoreError: the index cannot be written; what was live before is live.
+            StoreError: the index cannot be written; the previous one stays live.
         """
         return self._engine.files.sync.sync(force, progress)
 
     def embed(self, progress: Progress = lambda done, total: None) -> int:
-        """Give every indexed text its vector now, in this process; return how many were given.
+        """Embed every indexed text that has no vector yet, in this process; return how many.
 
         Raises:
             ModelError: the model failed.
@@ -233,10 +233,10 @@ class Files(Facade):
         return done
 
     def status(self, *, deep: bool = False) -> FilesStatus:
-        """Return the index against the disk.
+        """Return the index compared with the disk.
 
         Args:
-            deep: read every file, also those whose size and time are as before.
+            deep: read every file, even if its size and time are unchanged.
         """
         files = self._engine.files
         roots = self._roots()
@@ -273,7 +273,7 @@ class Files(Facade):
         )
 
     def append_note(self, text: str, title: str = "") -> Path:
-        """Append to the note of today, `memory/YYYY-MM-DD.md` in the caller's workspace, on disk when this returns.
+        """Append to today's note, `memory/YYYY-MM-DD.md` in the caller's workspace; it is on disk when this returns.
 
         Raises:
             InputError: there is no workspace, or the text is empty or too long.
@@ -290,7 +290,7 @@ class Files(Facade):
         return append_daily_note(Path(workspace), text, now, tz=zone, title=title)
 
     def flush_due(self, total_tokens: int, context_window: int, compactions: int, session: str) -> FlushRequest | None:
-        """Return what to ask the agent before the host compacts, once per compaction cycle; None if it is not due.
+        """Return what to ask the agent before the host compacts, once per compaction cycle; None if not due.
 
         Args:
             total_tokens: of the session so far.
@@ -308,7 +308,7 @@ class Files(Facade):
         return FlushRequest(*policy.prompts(today))
 
     def prompt_sections(self, mode: str = "full") -> tuple[PromptSection, ...]:
-        """Return what the system prompt should say about memory; nothing unless `mode` is "full"."""
+        """Return the system prompt sections about memory; none unless `mode` is "full"."""
         settings = self._engine.settings
         if mode != "full" or not settings.prompt_max_chars:
             return ()
@@ -340,7 +340,7 @@ class Files(Facade):
         return None
 
     def _roots(self) -> list[Root]:
-        """Return the folders that the caller may read: its own first, of these the workspace that is in use."""
+        """Return the folders that the caller may read: its own first, beginning with the workspace in use."""
         may = self._engine.files.sync.roots(self._audience)
         named = self._context.workspace or self._engine.settings.workspace
         current = _resolved(named) if named else None
@@ -348,7 +348,7 @@ class Files(Facade):
 
 
 def _resolved(path: Path | str) -> Path | None:
-    """Return a path as roots have it; None if there can be no such path."""
+    """Return a path in the form that roots are stored in; None if it is impossible."""
     try:
         return Path(path).expanduser().resolve()
     except (OSError, RuntimeError, ValueError):

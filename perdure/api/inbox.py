@@ -19,13 +19,13 @@ DAMAGED_STATE = "damaged"
 
 @dataclass(frozen=True, slots=True)
 class InboxTurn:
-    """A turn that is no memory yet, or cannot become one.
+    """A turn that is not captured yet, or cannot be.
 
     Attributes:
         id: its name.
-        at: when it was said, epoch seconds; of a damaged one when its file was last written.
+        at: when it was said, epoch seconds; for a damaged one, when its file was last written.
         state: "waits", "failed: ValueError", or "damaged".
-        text: what was said in it, without secrets; of a damaged one what can be read.
+        text: what was said in it, without secrets; for a damaged one, its readable part.
     """
 
     id: str
@@ -41,7 +41,7 @@ class InboxTurn:
 def turns(store: Store, audience: Audience) -> list[InboxTurn]:
     """Return the turns of the inbox that a caller may read, oldest first.
 
-    Of a damaged one nobody knows whose it is: it is shown to the owner of the machine.
+    The owner of a damaged turn is unknown: it is shown to the owner of the machine.
 
     Raises:
         StoreError: the store cannot be read.
@@ -63,16 +63,16 @@ def turns(store: Store, audience: Audience) -> list[InboxTurn]:
 
 
 def remove(store: Store, audience: Audience, ids: Sequence[str], *, dry_run: bool = False) -> list[InboxTurn]:
-    """Remove failed and damaged turns for good; what waits stays.
+    """Permanently remove failed and damaged turns; waiting ones stay.
 
     Args:
-        store: where they are.
-        audience: who wants it.
+        store: the store that holds them.
+        audience: the caller.
         ids: which.
-        dry_run: only say which.
+        dry_run: only return them.
 
     Returns:
-        What is gone, or would be.
+        The turns removed, or that would be.
 
     Raises:
         NotFoundError: there is no failed or damaged turn of this id.
@@ -81,7 +81,7 @@ def remove(store: Store, audience: Audience, ids: Sequence[str], *, dry_run: boo
     known = {turn.id: turn for turn in turns(store, audience) if turn.state != WAITS}
     unknown = [turn_id for turn_id in ids if turn_id not in known]
     if unknown:
-        raise NotFoundError(f"no failed or damaged turn has the id {unknown[0][:80]}; perdure inbox lists them")
+        raise NotFoundError(f"no failed or damaged turn has the id {unknown[0][:80]}; list them with: perdure review")
     chosen = [known[turn_id] for turn_id in dict.fromkeys(ids)]
     if not dry_run and chosen:
         drop(store.folder / "inbox", [turn.id for turn in chosen if turn.state == DAMAGED_STATE])

@@ -10,7 +10,8 @@ from perdure.api.files import Files
 from perdure.api.turns import Turns
 from perdure.api.view import PATIENCE, MemoryView, Named
 from perdure.clock import Clock
-from perdure.engine.engine import Engine, OwnersContext, audience_of
+from perdure.engine.audiences import OwnersContext, audience_of
+from perdure.engine.engine import Engine
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import InputError, SettingsError
@@ -44,12 +45,15 @@ class Memory(MemoryView):
             print(memory.recall("Which database is staging?"))
     """
 
+    _looks = True
+    """Whether `why` also explains a look; an agent asks for its turns."""
+
     def __init__(self, engine: Engine | None = None, context: TurnContext | None = None) -> None:
         """Open the store of this machine's user; `open` takes a folder, and all else that can be said of it."""
         if engine is None and context is None:
             engine, context = _opened(TurnContext(host="library"))
         if not isinstance(engine, Engine) or context is None:
-            raise InputError("a memory is opened by Memory(), or by Memory.open(FOLDER)")
+            raise InputError("open a memory with Memory() or Memory.open(FOLDER)")
         super().__init__(engine, context)
 
     @classmethod
@@ -64,44 +68,47 @@ class Memory(MemoryView):
         host_config: Mapping[str, Any] | None = None,
         guest: bool = False,
         whole: bool = False,
+        load_model: bool = True,
         **settings: Any,
     ) -> Memory:
         """Open the store, creating it if need be. Without arguments it works in the user's own scope.
 
-        One that cannot be written is opened to be read: `Status.read_only` says why.
+        A store that cannot be written is opened read-only: `Status.read_only` says why.
 
         Args:
-            home: the data folder; None: PERDURE_HOME, else the installed host's, else the user's own.
-            agent: act for this agent: also see its memories, and store new ones there.
-            user: another user than the owner of this machine; of an agent's memories only theirs and those for all.
-            scopes: further ones to read, as "project:heron" or "custom:team".
-            clock: where the time comes from.
-            host_config: the plugin's part of a host's config.
-            guest: only look in: no store is made, and what others left behind is left to them.
-            whole: where nobody is named, see and change all that is the owner's: of every agent, session and project,
-                but of no named user. For the owner's own tools, never for an agent.
+            home: the data folder; None: PERDURE_HOME, else the connected host's, else the user's own.
+            agent: act for this agent: also read its memories, and store new ones with it.
+            user: a user other than the owner of this machine; of an agent's memories only theirs and shared ones.
+            scopes: additional scopes to read, such as "project:heron" or "custom:team".
+            clock: the source of the current time.
+            host_config: the plugin's section of a host's config.
+            guest: open without side effects: no store is created, and other processes' inboxes are left alone.
+            whole: without `agent` or `user`, read and change the owner's memories of every agent, session and project,
+                but no named user's. For the owner's own tools, never for an agent.
+            load_model: False for a process that ends before the model would be loaded. Keywords then bring up only what
+                it would most likely bring up as well, and the receipt says so.
             settings: any setting by name.
 
         Raises:
-            SettingsError: a setting is unknown or does not fit.
+            SettingsError: a setting is unknown or invalid.
             StoreError: the folder cannot be used; nothing in it has been changed.
         """
         for name in settings.keys() & _MEANT.keys():
             raise SettingsError(f"setting {name!r} is unknown; did you mean {_MEANT[name]}?")
         kind = OwnersContext if whole and agent is None and user is None and not scopes else TurnContext
         context = kind(agent_id=agent, user_id=user, scopes=tuple(scopes), host="library")
-        return cls(*_opened(context, home, settings, host_config, clock=clock, guest=guest))
+        return cls(*_opened(context, home, settings, host_config, clock=clock, guest=guest, load_model=load_model))
 
     def for_user(
         self, user: str, *, agent: str | None = None, project: str | None = None, session: str | None = None
     ) -> MemoryView:
-        """Return what one user has of this store; it costs nothing, and is closed with the store.
+        """Return a view of one user's memories; it is cheap, and closed with the store.
 
         Args:
             user: the user's id in your program.
-            agent: what this agent has of the user; None: what all have.
-            project: also what belongs to this project.
-            session: also what belongs to this conversation.
+            agent: only the memories this agent has of the user; None: those of all agents.
+            project: also include the memories of this project.
+            session: also include the memories of this conversation.
 
         Raises:
             ScopeError: an id is empty, malformed or None where there must be one; or it is the owner's own.
@@ -115,13 +122,13 @@ class Memory(MemoryView):
         return MemoryView(self._engine, context)
 
     def unforget(self, fact_id: Named) -> Fact:
-        """Bring a forgotten memory back."""
+        """Restore a forgotten memory."""
         old = self._own(fact_id)
         with self._engine.store.write(self._author()) as tx:
             return lifecycle.unforget(tx, old.id)
 
     def pin(self, fact_id: Named, pinned: bool = True) -> Fact:
-        """Keep a memory from ever being evicted, or no longer."""
+        """Pin a memory, so that it never expires, or unpin it."""
         old = self._own(fact_id)
         with self._engine.store.write(self._author()) as tx:
             return lifecycle.pin(tx, old.id, pinned)
@@ -137,17 +144,17 @@ class Memory(MemoryView):
     def unlink(
         self, source: str | Fact, target: str | Fact, link_type: str = "RELATED_TO", *, dry_run: bool = False
     ) -> None:
-        """Remove a link; `dry_run` only sees whether that can be done."""
+        """Remove a link; `dry_run` only checks that this is possible."""
         one, other = self._own(source), self._own(target)
         with self._engine.store.write(self._author(), keep=not dry_run) as tx:
             links.unlink(tx, one.id, other.id, link_type)
 
     def related(self, fact_id: Named, depth: int = 2, *, as_of: Moment | None = None) -> list[Related]:
-        """Return the memories that links lead to from one, in both directions, nearest first."""
+        """Return the memories linked to this one, in both directions, nearest first."""
         return self._engine.store.database.query(links.related, [self.get(fact_id).id], self._view(as_of=as_of), depth)
 
     def undo(self, batch: str | None = None, *, session: str | None = None, dry_run: bool = False) -> Undone:
-        """Take back the last change, one by its batch, or all of a session; `dry_run` only returns what that would do.
+        """Undo the last change, one batch, or all changes of a session; `dry_run` only returns what that would do.
 
         Raises:
             NotFoundError: there is nothing to undo.
@@ -158,17 +165,18 @@ class Memory(MemoryView):
             return undo_chosen(tx, self._audience, batch, session)
 
     def why(self, turn: str | Receipt | None = None) -> Why:
-        """Return what was considered in a turn of the caller, what came up, and why the rest did not.
+        """Return what a turn of the caller considered, what came up, and why the rest did not.
 
         Args:
-            turn: id of the turn's recall (`Recall.receipt_id`) or its first eight digits; or a receipt; None: the last.
+            turn: id of the turn's recall (`Recall.receipt_id`) or its first eight digits; or a receipt; None: the last
+                turn, or look that `perdure recall` took since.
 
         Raises:
             NotFoundError: there is no such turn.
         """
         from perdure.api.explain import why
 
-        return why(self._engine.store, self._view(), turn)
+        return why(self._engine.store, self._view(), turn, looks=self._looks)
 
     def why_not(self, fact_id: str, turn: str | Receipt | None = None) -> str:
         """Return in a sentence why a memory did not come up in a turn, or that it did.
@@ -178,65 +186,65 @@ class Memory(MemoryView):
         """
         from perdure.api.explain import why_not
 
-        return why_not(self._engine.store, self._view(), fact_id, turn)
+        return why_not(self._engine.store, self._view(), fact_id, turn, looks=self._looks)
 
     def lookup(
         self, entity: str, key: str | None = None, *,
         tag: str | None = None, as_of: Moment | None = None, include_superseded: bool = False,
     ) -> list[Fact]:  # fmt: skip
-        """Return the facts in a slot, also under other names of its entity, most confident first, then newest."""
+        """Return the memories in a slot, also under aliases of its entity, most confident first, then newest."""
         view = self._view(tag=tag, as_of=as_of, include_superseded=include_superseded)
         with self._engine.store.database.read() as connection:
             names = Names.of(naming(connection, view.audience, view.now))
             return search.lookup(connection, entity, key, view, others=names.beside(entity))
 
     def status(self) -> Status:
-        """Return how the store is."""
+        """Return the state of the store."""
         from perdure.api.status import status_of
 
         return status_of(self._engine, self._audience)
 
     def ready(self, timeout: float = PATIENCE) -> bool:
-        """Wait until the model is loaded; return whether there is one. Nothing needs to wait for it."""
+        """Wait until the model is loaded; return whether there is one. Calling this is optional."""
         return self._engine.model.wait(timeout)
 
     def settle(self, timeout: float = PATIENCE) -> bool:
-        """Wait until all that turns have left behind is captured; return whether it is (seconds)."""
+        """Wait up to `timeout` seconds until all acknowledged turns are captured; return whether they are."""
         return self._engine.settle(timeout)
 
     @property
     def turns(self) -> Turns:
-        """What a host tells of its turns, and what became of them."""
+        """The turns of a host: recall, capture, and what became of them."""
         return Turns(self._engine, self._context)
 
     @property
     def files(self) -> Files:
-        """Markdown memory and past conversations: search, reading, what is indexed."""
+        """Markdown memory and past conversations: search, read, index status."""
         return Files(self._engine, self._context)
 
     @property
     def aliases(self) -> Aliases:
-        """Other names of one thing: "GHA" for "GitHub Actions"."""
+        """Aliases, such as "GHA" for "GitHub Actions"."""
         from perdure.api.aliases import Aliases
 
         return Aliases(self._engine, self._context, self.store)
 
     @property
     def upkeep(self) -> Upkeep:
-        """What a memory does about itself: merging, reflecting, distilling, proposals, checkpoints."""
+        """Consolidation: merging, reflecting, distilling, proposals, checkpoints."""
         from perdure.api.upkeep import Upkeep
 
         return Upkeep(self._engine, self._context)
 
     @property
     def admin(self) -> Admin:
-        """What keeps a store in order: lists, counts, bulk changes."""
+        """Administration: lists, counts, bulk changes."""
         from perdure.api.admin import Admin
 
         return Admin(self._engine, self._context)
 
     def close(self) -> None:
-        """Finish what was begun and close all files. Closing twice is no error."""
+        """Finish pending work and close all files. Closing twice is not an error."""
         self._engine.close()
 
     def __enter__(self) -> Self:

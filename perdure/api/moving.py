@@ -11,9 +11,9 @@ from pathlib import Path
 
 from perdure.api.evaluate import evaluate
 from perdure.engine.engine import Engine
-from perdure.engine.opening import server_of
 from perdure.engine.setting_sources import names_password, server_alone
 from perdure.engine.settings import Settings
+from perdure.engine.store_opening import server_of
 from perdure.errors import InputError, StoreCorruptError
 from perdure.files.shared_log import SharedLog, forget_seen, take_over
 from perdure.hooks.types import TurnContext
@@ -41,15 +41,15 @@ ASKERS = 3
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What was moved.
+    """The result of a move.
 
     Attributes:
         to: where the memories are now, without a secret.
-        rows: of each table.
-        conversations: that went along.
-        asked: questions whose answers were compared.
-        same: of how many the memory asked about was found in the same place, or better.
-        setting: what has to be set from now on: `store_url` and its value, or that it is to be unset.
+        rows: number of rows, by table.
+        conversations: number of conversations moved.
+        asked: number of questions whose answers were compared.
+        same: number of these whose memory was ranked the same, or better.
+        setting: what to set from now on: `store_url` and its value, or to unset it.
     """
 
     to: str
@@ -73,13 +73,13 @@ def move(
     Args:
         home: the data folder.
         to: `postgresql://...`, without a password, or a folder.
-        settings: by which the store is opened.
-        dry_run: tell what would be moved; nothing is changed.
-        progress: called with rows done and rows to do.
+        settings: the settings to open the store with.
+        dry_run: return what would be moved; nothing is changed.
+        progress: called with the number of rows done and their total.
 
     Raises:
         InputError: there is nothing to move, or the target has memories of its own.
-        StoreError: one of its kinds; the store is where it was. Called again, a copy goes on where it was.
+        StoreError: one of its kinds; the store stays where it was. Calling again resumes the copy.
     """
     present, target = server_of(settings), _target(to, settings)
     folder = home if target is not None else Path(to).expanduser()
@@ -134,15 +134,15 @@ def _target(to: str, settings: Settings) -> Server | None:
     if "://" not in to:
         if not present:
             raise InputError(
-                "the memories are in a folder; that can be moved as it is, or name a server: postgresql://..."
+                "the memories are already in a folder, which can be moved as it is; to move them to a server, give postgresql://..."
             )
         return None
     if present:
-        raise InputError("the memories are on a server already; move them into a folder: perdure move --to FOLDER")
+        raise InputError("the memories are already on a server; move them into a folder: perdure move --to FOLDER")
     if names_password(to):
         raise InputError(
-            "the address has a password, which others could read, or is not of the form postgresql://USER@HOST/DATABASE;"
-            " leave a password out, and set PGPASSWORD"
+            "the address has a password, which others could read, or does not have the form postgresql://USER@HOST/DATABASE;"
+            " leave the password out, and set PGPASSWORD"
         )
     return Server(to, settings.store_tenant, settings.store_direct_url, moved=True)
 
@@ -156,8 +156,8 @@ def _compared(before: Mapping[str, float], after: Mapping[str, float]) -> int:
     worse = [name for name, share in before.items() if after[name] < share]
     if worse:
         raise StoreCorruptError(
-            f"over the copy {len(worse)} of {len(before)} figures of recall are worse, first {worse[0]}; the store"
-            " stays where it is, and `perdure eval` shows what it finds"
+            f"on the copy, {len(worse)} of {len(before)} recall figures are worse, starting with {worse[0]}; the store"
+            " was not moved; see `perdure eval`"
         )
     return len(before)
 
@@ -168,22 +168,20 @@ def _opened(folder: Path, server: Server | None) -> closing[Store]:
 
 def _see_free(free: bool) -> None:
     if not free:
-        raise InputError("another program has the store open; close it, and run this again")
+        raise InputError("another program has the store open; close it and retry")
 
 
 def _prepare(source: Store, folder: Path, target: Server | None) -> None:
-    """Make what the copy is put into, with the key of the source: by that its seals hold."""
+    """Create the target of the copy with the source's key, so that its seals stay valid."""
     prepare_folder(folder)
     if target is not None:
         if os.environ.get(KEY_VARIABLE, source.key.hex()) != source.key.hex():
-            raise InputError(
-                f"{KEY_VARIABLE} names another key than the store has; unset it, and copy {KEY_FILE} instead"
-            )
+            raise InputError(f"{KEY_VARIABLE} does not match the store's key; unset it, and copy {KEY_FILE} instead")
         file = folder / KEY_FILE
         if not file.exists():
             private_file(file).write_text(source.key.hex(), encoding="ascii")
         elif file.read_text(encoding="ascii", errors="replace").strip() != source.key.hex():
-            raise InputError(f"{file} is the key of another store; move it away, and run this again")
+            raise InputError(f"{file} is the key of another store; move it away and retry")
         return
     path = folder / "facts.db"
     if path.exists():
@@ -191,7 +189,7 @@ def _prepare(source: Store, folder: Path, target: Server | None) -> None:
             sql = "SELECT key FROM meta WHERE key IN (?, ?)"
             marks = {key for (key,) in run(connection, sql, (MOVED, rows.SOURCE))}
         if not marks:
-            raise InputError(f"there is a store in {folder} already; name another folder")
+            raise InputError(f"{folder} already holds a store; name another folder")
         if MOVED not in marks:
             return  # what is there was begun before
         kept = unused(prepare_folder(folder / "backups"), "facts-moved")
@@ -238,7 +236,7 @@ def _bring(source: Store, folder: Path) -> int:
 
 
 def _place(to: str) -> str:
-    """Return where memories are, without who may get in."""
+    """Return the location of a store, without credentials."""
     return server_alone(to) if "://" in to else str(Path(to).expanduser())
 
 

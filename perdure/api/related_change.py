@@ -1,4 +1,4 @@
-"""What a memory that waits for review has to do with another: what it would replace or forget."""
+"""The memory that a pending one would replace or forget."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _RELATIONS: dict[str, str] = {Wish.REPLACE: "would replace", Wish.FORGET: "would
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The other memory, and the words between the two, such as "would replace"."""
+    """The other memory, and the relation in words, such as "would replace"."""
 
     relation: str
     fact: Fact
 
 
 def beside(memory: Memory, fact: Fact) -> Beside | None:
-    """Return the memory that a fact's review is about; None: there is none, or it is gone."""
+    """Return the memory that a pending fact concerns; None: there is none, or it is gone."""
     for change in reversed(memory.history(fact.id).changes):
         if change.action in _RELATIONS and change.fact.id == fact.id and change.other_id is not None:
             there = memory.admin.has(change.other_id)

@@ -1,4 +1,4 @@
-"""The review queue: what waits for a word of its owner before it is recalled unasked."""
+"""The review queue: memories that need their owner's approval before they are recalled unasked."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ APPROVED, REJECTED = "approved", "rejected"
 
 
 def waiting(store: Store, view: View, limit: int) -> Sequence[Fact]:
-    """Return what waits for review, newest first."""
+    """Return memories pending review, newest first."""
     return store.database.query(listing.list_facts, view, Filter(review_state=PENDING), limit)
 
 
 def decide(
     store: Store, audience: Audience, author: Author, fact_ids: Sequence[str], state: str, dry_run: bool
 ) -> Sequence[Fact]:
-    """Approve or reject facts, all or none of them; one change, which `undo` takes back.
+    """Approve or reject memories, all or none; one change, which `undo` reverts.
 
     Approved, a fact that nobody vouched for, as of an import, counts as said by whoever approves it.
     An approved fact that the user said takes the place of an older value of its slot, and of what said the same on a
@@ -46,7 +46,7 @@ def decide(
 def take_back(
     store: Store, audience: Audience, author: Author, fact_ids: Sequence[str], dry_run: bool
 ) -> Sequence[Fact]:
-    """Let facts that were replaced or withdrawn count again, all or none, beside what took their place; `undo`able."""
+    """Restore replaced or withdrawn memories, all or none, beside their replacements; `undo` reverts it."""
     found = _named(store, audience, fact_ids, "perdure review --replaced shows")
     with store.write(author, keep=not dry_run) as tx:
         return [history.take_back(tx, fact_id) for fact_id in found]
@@ -54,12 +54,12 @@ def take_back(
 
 def _named(store: Store, audience: Audience, fact_ids: Sequence[str], shown_by: str) -> list[str]:
     if not fact_ids:
-        raise InputError(f"no memory is named; give ids, as {shown_by} them")
+        raise InputError(f"no memory is named; give ids, which {shown_by}")
     return changeable(store, View(audience, store.clock.now(), include_superseded=True), fact_ids)
 
 
 def changeable(store: Store, view: View, fact_ids: Sequence[str]) -> list[str]:
-    """Return the whole ids of memories, each once; raise if the caller may not see or change one of them."""
+    """Return the full ids of memories, each once; raise if the caller may not read or change one of them."""
     with store.database.read() as connection:
         found = [search.by_prefix(connection, fact_id, view) for fact_id in fact_ids]
     for fact in found:

@@ -1,4 +1,4 @@
-"""How a store is: what `perdure status` prints."""
+"""The state of a store, as `perdure status` prints it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from perdure.background.drain import PROBLEM
 from perdure.engine.composing import llm_state
 from perdure.engine.engine import Engine
 from perdure.engine.paths import data_folder
+from perdure.index.feeding import REMEDY
 from perdure.index.missing import unembedded
 from perdure.maintenance.exports import daily_files
 from perdure.store.expiry import parked_expiry
@@ -29,30 +30,30 @@ class Status:
 
     Attributes:
         home: the data folder.
-        truth: how facts.db stands to what the folder remembers: "sound"; "replaced" while it was open, so that nothing
+        truth: facts.db compared with the folder's record of it: "sound"; "replaced" while it was open, so that nothing
             is written any more; else see `perdure.store.rollback_guard.Truth`.
-        read_only: why nothing can be written in it; None: it can.
-        facts: facts that the caller may read.
-        model: "ready: ...", "loading", or why recall goes by words alone.
+        read_only: why nothing can be written to it; None: it is writable.
+        facts: number of memories that the caller may read.
+        model: "ready: ...", "loading", or why recall uses keyword search only.
         llm: the language model and how many of today's tokens it has used, or "off: ...".
         changes: number of the last change.
-        vector_index: which index answers.
-        index_problem: why the derived index is behind, if it is in trouble.
-        inbox: acknowledged turns that are still to be captured, of all processes.
-        inbox_problem: why they could not be captured so far, if that was tried.
-        damaged: turns that were damaged in the inbox and are kept aside: `perdure inbox` shows what can be read.
-        unembedded: memories that have no vector yet, and are found by their words alone.
-        outbox: facts the derived index has not got yet.
-        parked: entries that were put aside because they failed again and again.
-        review: facts that the caller may read and that wait for review.
-        left_out: secrets that were left out of memories, "2 password"; `perdure vault store` keeps them.
+        vector_index: the index that is searched.
+        index_problem: why the derived index is behind, if it has failed, or what a large store lacks.
+        inbox: number of acknowledged turns still to be captured, of all processes.
+        inbox_problem: why capturing them failed so far, if it was tried.
+        damaged: number of damaged turns set aside: `perdure review` shows what can be read.
+        unembedded: number of memories without a vector yet, found by keyword only.
+        outbox: number of memories waiting to be indexed.
+        parked: number of inbox entries set aside after repeated failures.
+        review: number of memories pending review that the caller may read.
+        left_out: secrets left out of memories, such as "2 password"; `perdure vault store` keeps them.
         exported: the newest daily export, from which `perdure import` reads; None: there is none.
-        timers: which process looks after the store: "this process", "another process" or "none".
+        timers: which process maintains the store: "this process", "another process" or "none".
         failing: background jobs whose last run failed, and how.
-        parked_expiry: why memories that are over do not expire: `perdure prune --yes` lets them; None: all is well.
-        auto_recall, auto_capture: the two switches.
+        parked_expiry: why due memories do not expire: `perdure prune --yes` lets them; None: all is well.
+        auto_recall, auto_capture: whether they are on.
         extensions: installed extensions, name and version.
-        problems: what was skipped at the start, and why.
+        problems: what was skipped at startup, and why.
     """
 
     home: str
@@ -107,7 +108,7 @@ def status_of(engine: Engine, audience: Audience) -> Status:
         model=engine.model.state,
         llm=llm_state(engine.settings, engine.store),
         vector_index=engine.settings.vector_index,
-        index_problem=outbox.problem,
+        index_problem=_index_problem(engine, outbox.problem),
         inbox=inbox,
         inbox_problem=engine.drain.problem or (engine.store.meta(PROBLEM) if inbox else None),
         damaged=len(damaged_turns(engine.store.folder / "inbox")),
@@ -129,13 +130,13 @@ def status_of(engine: Engine, audience: Audience) -> Status:
 
 @dataclass(frozen=True, slots=True)
 class LostStatus:
-    """The state of a store that cannot be opened: its facts.db is not what the folder remembers, or its server is away.
+    """The state of a store that cannot be opened: facts.db does not match the folder's record, or its server is away.
 
     Attributes:
         home: the data folder.
-        truth: how facts.db is, see `perdure.store.rollback_guard.Truth`; "unavailable": of a server nobody knows.
-        problem: that in a sentence, with what to do.
-        inbox: acknowledged turns that wait until it is back.
+        truth: the state of facts.db, see `perdure.store.rollback_guard.Truth`; "unavailable": the server is away.
+        problem: the same in a sentence, with what to do.
+        inbox: number of acknowledged turns that wait until it is back.
     """
 
     home: str
@@ -149,16 +150,21 @@ class LostStatus:
 
 
 def lost_status(home: str | Path | None = None) -> LostStatus | None:
-    """Return how a store is whose truth was lost; None if it was not.
+    """Return the state of a store that was lost; None if it was not.
 
     Raises:
-        PerdureError: the folder cannot be looked at.
+        PerdureError: the folder cannot be read.
     """
     folder = data_folder(home)
     verdict = judge(folder)
     if not verdict.lost:
         return None
     return LostStatus(str(folder), verdict.truth, verdict.said, waiting_in(folder / "inbox"))
+
+
+def _index_problem(engine: Engine, behind: str | None) -> str | None:
+    lacking = engine.feed.lacking()
+    return f"{lacking}; {REMEDY}" if lacking else behind
 
 
 def _truth(engine: Engine) -> str:
@@ -176,4 +182,4 @@ def _parked_expiry(engine: Engine) -> str | None:
     if parked is None:
         return None
     share = f"{parked.facts} of {counted(parked.total, 'memory')}"
-    return f"{share} would expire at once: see that the clock is right, then prune --yes"
+    return f"{share} would expire at once: check that the clock is right, then run prune --yes"

@@ -1,4 +1,4 @@
-"""What became of a memory that was stored, for those who tell somebody at once."""
+"""The result of storing a memory, for callers that report it at once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stored(Fact):
-    """A memory as it stands after it was stored or changed, with what became of the statement. As a `Fact` it is equal.
+    """A memory after it was stored or changed, with the outcome. It compares equal to the `Fact`.
 
     Attributes:
         outcome: what was done.
@@ -67,17 +67,17 @@ class Stored(Fact):
         return Fact(**{name: getattr(self, name) for name in COLUMNS})
 
     def told(self, *, quoted: bool = True) -> str:
-        """Return what became of the statement, in words.
+        """Return the outcome in words.
 
         Args:
             quoted: whether the words of other memories may be shown.
         """
         gone = ", ".join(_named(fact, quoted) for fact in self.gone)
         undo = f"(undo: perdure undo --batch {self.batch[:SHORT_ID]})"
-        waits = "; it waits for a review: perdure review" if self.review_state == "pending" else ""
+        waits = "; it is pending review: perdure review" if self.review_state == "pending" else ""
         match self.outcome:
             case Outcome.CONFIRMED:
-                return f"Known already, and confirmed: {_named(self, quoted)}{waits}"
+                return f"Already known, and confirmed: {_named(self, quoted)}{waits}"
             case Outcome.REPLACED:
                 return f"Stored as {self.id[:SHORT_ID]}. Replaced {gone} {undo}{waits}"
             case Outcome.WITHDREW if self.id in {fact.id for fact in self.gone}:
@@ -92,7 +92,7 @@ class Stored(Fact):
         if not self.redacted:
             return ""
         kinds = ", ".join(self.redacted)
-        return f"Left out, as memories hold no secrets: {kinds}. To keep it encrypted in the vault: {VAULT}"
+        return f"Not stored, as memories hold no secrets: {kinds}. To keep it encrypted in the vault: {VAULT}"
 
 
 def written(tx: Transaction, writer: Writer, prepared: Prepared, channel: Channel, replaced: str | None) -> Stored:
@@ -115,20 +115,20 @@ def written(tx: Transaction, writer: Writer, prepared: Prepared, channel: Channe
     else:
         done = confirmed(tx, writer.write(tx, prepared), channel)
     if not done.fact.id:
-        raise InputError("this was purged, which keeps it out for good; say it in other words to store it")
+        raise InputError("this was purged and is never stored again; rephrase it to store it")
     decision = done.decision
     gone = () if decision.action is Action.NOOP else (decision.target, *decision.twins)
     return stored(done.fact, _OUTCOMES[decision.action], [tx.fact(each) for each in gone if each], tx.batch)
 
 
 def stored(fact: Fact, outcome: Outcome, gone: Iterable[Fact], batch: str) -> Stored:
-    """Return a memory together with what became of the statement; the arguments are those of `Stored`."""
+    """Return a memory together with the outcome; the arguments are those of `Stored`."""
     values = {name: getattr(fact, name) for name in COLUMNS}
     return Stored(**values, outcome=outcome, gone=tuple(gone), batch=batch)
 
 
 def redacted(store: Store, done: Stored, kinds: Iterable[str], channel: Channel) -> Stored:
-    """Count what was left out of a memory; return the memory with it.
+    """Count the secrets left out of a memory; return the memory with them.
 
     Args:
         store: where it was stored.

@@ -1,8 +1,10 @@
-"""What the tools take, each with what a model is told of its tool. An argument that is unknown is refused by name."""
+"""The tools' arguments and their descriptions for the model. Unknown arguments are refused by name."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Self
 
@@ -12,12 +14,13 @@ from pydantic.json_schema import SkipJsonSchema
 from perdure.errors import refused
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import tags_of
+from perdure.store.triggers import LONGEST, MOST
 from perdure.text.clean import clean
 from perdure.text.timestamps import moment
 
 
 def _chosen(names: Iterable[str], shown: Iterable[str], value: Any) -> Any:
-    """Return one of some names, in whatever case and with whatever between its words."""
+    """Return the name that a value means, ignoring case and separators."""
     known = {_folded(name): name for name in names}
     if not isinstance(value, str) or _folded(value) not in known:
         raise refused(value, f"one of {', '.join(shown)}")
@@ -28,14 +31,29 @@ def _folded(name: str) -> str:
     return "".join(filter(str.isalnum, name)).lower()
 
 
+def _several(value: Any) -> Any:
+    """Return the texts of a list; models give one as JSON, or a single text, too."""
+    if not isinstance(value, str):
+        return value
+    with suppress(ValueError, RecursionError):
+        if isinstance(found := json.loads(value), list):
+            return found
+    return [value]
+
+
 _LINKS = ("RELATED_TO", "CAUSED_BY", "PART_OF", "DEPENDS_ON", "CONTRADICTS", "INSTANCE_OF", "DERIVED_FROM")
 _DECAYS = ("permanent", "durable", "normal", "short", "session", "ephemeral")
-"""Classes that a model is told of; the others are further names of theirs."""
+"""Classes shown to a model; the others are aliases of these."""
 Words = Annotated[str, Field(min_length=1, max_length=2_000)]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 Tags = Annotated[tuple[Short, ...], Field(max_length=20), BeforeValidator(tags_of)]
+Triggers = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=LONGEST)], ...],
+    Field(max_length=MOST),
+    BeforeValidator(_several),
+]
 Tag = Annotated[Tags, WithJsonSchema({"type": "string"})]
 Time = Annotated[float, BeforeValidator(moment), WithJsonSchema({"type": "string"})]
 _Count = Annotated[int, Field(ge=1)]
@@ -46,9 +64,14 @@ _LinkType = Annotated[
     str, BeforeValidator(partial(_chosen, _LINKS, _LINKS)), WithJsonSchema({"enum": _LINKS, "type": "string"})
 ]
 Maybe = SkipJsonSchema[None]
-"""An argument that may be left out; providers differ in what they make of "null" in a schema."""
+"""An optional argument; providers differ in how they treat "null" in a schema."""
+WHEN = (
+    "Short prompts, as the user might say them, at which this matters though none names it."
+    " For 'I'm allergic to penicillin': 'what can I take for my sore throat'."
+)
+"""What a model is told of triggers."""
 UNTOLD: dict[str, Any] = {"untold": True}
-"""Marks an argument that is understood, and that a model is not told of: every word of a schema is in every request."""
+"""Marks an argument that is accepted but not shown to a model: every word of a schema is in every request."""
 _SAME = tuple(
     frozenset(names.split())
     for names in (
@@ -56,11 +79,11 @@ _SAME = tuple(
         "target targetid targetfact targetfactid", "type linktype", "supersedes supersedesid", "limit maxresults",
     )
 )  # fmt: skip
-"""Names that other systems have for the same argument, as they are compared: without case and marks."""
+"""Other systems' names for the same argument, folded: without case and punctuation."""
 
 
 class Arguments(BaseModel):
-    """What all of them have in common."""
+    """The base of all arguments."""
 
     either: ClassVar[tuple[str, ...]] = ()
     """Arguments of which exactly one is given."""
@@ -71,7 +94,7 @@ class Arguments(BaseModel):
     @classmethod
     @cache
     def _names(cls) -> Mapping[str, str]:
-        """Return what each argument is called, by all that it may be called."""
+        """Return the argument that each accepted name stands for."""
         own = {_folded(each): field.alias or name for name, field in cls.model_fields.items()
                for each in (name, field.alias or name)}  # fmt: skip
         return {other: own[name] for same in _SAME for name in same & own.keys() for other in same} | own
@@ -93,7 +116,7 @@ class Arguments(BaseModel):
                     told.setdefault(name, plain)
                 continue
             if name in called:
-                raise ValueError(f"{called[name]} and {key} are one argument; give one of them")
+                raise ValueError(f"{called[name]} and {key} are the same argument; give one of them")
             told[name], called[name] = plain, str(key)
         return told
 
@@ -107,14 +130,14 @@ class Arguments(BaseModel):
 class Recall(Arguments):
     """Search long-term memory: facts, preferences, decisions, dates from earlier conversations.
 
-    Give `query`, or `tag`, `entity` or `category` alone for the newest that have it; or `memory`, the number or id of a
+    Give `query`; or only `tag`, `entity` or `category` for the newest that match; or `memory`, the number or id of a
     memory that was shown to you shortened, to read all of it.
     """
 
     query: Words | Maybe = Field(None, description="What to look for, in words.")
     memory: Id | Maybe = Field(None, description="Number or id of a memory that was shown to you.")
-    limit: int = Field(6, ge=1, le=20, description="Memories at the most.")
-    as_of: Time | Maybe = Field(None, description="What was true then: a date, ISO 8601 or epoch seconds.")
+    limit: int = Field(6, ge=1, le=20, description="Maximum number of memories.")
+    as_of: Time | Maybe = Field(None, description="As of this time: a date, ISO 8601 or epoch seconds.")
     include_superseded: bool = Field(False, json_schema_extra=UNTOLD)
     tag: Tag | Maybe = Field(None, description="Only memories with this tag.")
     entity: Short | Maybe = Field(None, description="Only memories about this person, project or thing.")
@@ -124,75 +147,84 @@ class Recall(Arguments):
     def _chooses(self) -> Self:
         named = (self.query is not None) + (self.memory is not None)
         if named > 1 or not (named or self.tag or self.entity or self.category):
-            raise ValueError("give either query or memory, or tag, entity or category alone")
+            raise ValueError("give query or memory, or only tag, entity or category")
         return self
 
 
 class Store(Arguments):
-    """Keep something for good: a fact, preference, decision or date that will matter in later conversations.
+    """Store a fact, preference, decision or date that will matter in later conversations.
 
-    One idea in one sentence that can be understood alone. What the user says is captured anyway.
+    One idea in one self-contained sentence. What the user says plainly is kept automatically; what is not in their own
+    words is kept as your note.
     """
 
-    text: str = Field(min_length=3, max_length=2_000, description="One sentence that can be understood alone.")
-    category: Short | Maybe = Field(None, description="fact, preference, decision, entity...; left out: found.")
+    text: str = Field(min_length=3, max_length=2_000, description="One self-contained sentence.")
+    category: Short | Maybe = Field(None, description="fact, preference, decision, entity...; default: detected.")
     importance: float = Field(0.5, ge=0, le=1, description="0 to 1.")
     entity: Short | Maybe = Field(None, description="What it is about; the user is `user`.")
-    key: Short | Maybe = Field(None, description="Which property, such as birthday.")
-    value: Short | Maybe = Field(None, description="Its value.")
-    why: Words | Maybe = Field(None, description="The reason, of a decision.")
-    tags: Tags | Maybe = Field(None, description="Instead of those that are found: texts, or one with commas.")
-    supersedes: Id | Maybe = Field(None, description="Id of the memory whose place it takes.")
-    decay_class: _Decay | Maybe = Field(None, description="How long it is kept; left out: for good, or as it says.")
-    scope: Short | Maybe = Field(None, description="Whose it is, such as project:heron; left out: the user's.")
+    key: Short | Maybe = Field(None, description="Attribute, such as birthday.")
+    value: Short | Maybe = Field(None, description="Value of the attribute.")
+    why: Words | Maybe = Field(None, description="The reason for a decision.")
+    tags: Tags | Maybe = Field(None, description="In place of detected tags: a list, or comma-separated.")
+    supersedes: Id | Maybe = Field(None, description="Id of the memory it replaces.")
+    triggers: Triggers | Maybe = Field(None, description=WHEN)
+    decay_class: _Decay | Maybe = Field(None, description="How long it is kept; default: per its text, else for good.")
+    scope: Short | Maybe = Field(None, description="Scope, such as project:heron; default: the user's.")
 
 
 class Update(Arguments):
-    """Correct a memory by its id: new words, category, importance or tags. The former version stays in the history."""
+    """Correct a memory by the #id after its note, in the same turn in which the user corrects it.
+
+    Give new words, category, importance, tags or triggers. The former version stays in the history.
+    """
 
     memory: Id = Field(description="Its id.")
     text: Words | Maybe = Field(None, description="New words.")
     category: Short | Maybe = Field(None, description="New category.")
     importance: _Share | Maybe = Field(None, description="0 to 1.")
-    value: Short | Maybe = Field(None, description="New value of its slot.")
-    tags: Tags | Maybe = Field(None, description="New tags: texts, or one with commas.")
+    value: Short | Maybe = Field(None, description="New value of its attribute.")
+    tags: Tags | Maybe = Field(None, description="New tags: a list, or comma-separated.")
+    triggers: Triggers | Maybe = Field(None, description=f"In place of those you gave. {WHEN}")
 
     @model_validator(mode="after")
     def _any(self) -> Update:
         if not self.model_dump(exclude_none=True).keys() - {"memory"}:
-            raise ValueError("give what is to be changed: text, category, importance, value or tags")
+            raise ValueError("give at least one change: text, category, importance, value, tags or triggers")
         return self
 
 
 class Forget(Arguments):
-    """Leave a memory out of every answer from now on. Give its id; or a query, to be shown what there is to choose."""
+    """Forget a memory: leave it out of every answer, in the same turn in which the user withdraws it.
 
-    memory: Id | Maybe = Field(None, description="Its id, or its first eight digits.")
-    query: Words | Maybe = Field(None, description="To be shown memories to choose from.")
+    Give the #id after its note; or a query, to list memories to choose from.
+    """
+
+    memory: Id | Maybe = Field(None, description="Its id.")
+    query: Words | Maybe = Field(None, description="To list memories to choose from.")
 
     either = ("memory", "query")
 
 
 class Lookup(Arguments):
-    """Show what is known in a slot: of an entity (a person, project or thing; the user is `user`) and, if given, one
-    key of it, such as birthday.
+    """Show what is known about an entity (a person, project or thing; the user is `user`) or, with `key`, about one
+    attribute of it, such as birthday.
 
-    Exact names, no search by meaning.
+    Exact names only, no semantic search.
     """  # noqa: D205 - one sentence
 
     entity: Short = Field(description="A person, project or thing; the user is `user`.")
-    key: Short | Maybe = Field(None, description="One property of it.")
+    key: Short | Maybe = Field(None, description="Attribute, such as birthday.")
     tag: Tag | Maybe = Field(None, description="Only memories with this tag.")
-    as_of: Time | Maybe = Field(None, description="What was true then: a date, ISO 8601 or epoch seconds.")
+    as_of: Time | Maybe = Field(None, description="As of this time: a date, ISO 8601 or epoch seconds.")
     include_superseded: bool = Field(False, json_schema_extra=UNTOLD)
 
 
 class Link(Arguments):
     """Link two memories by their ids: one causes, contradicts, is part of, depends on or is related to the other."""
 
-    source: Id = Field(description="Id of the memory that the link begins at.")
-    target: Id = Field(description="Id of the other.")
-    type: _LinkType = Field("RELATED_TO", description="How source stands to target.")
+    source: Id = Field(description="Id of the memory the link starts from.")
+    target: Id = Field(description="Id of the other memory.")
+    type: _LinkType = Field("RELATED_TO", description="How source relates to target.")
     strength: float = Field(1.0, ge=0, le=1, description="0 to 1.")
 
 
@@ -203,12 +235,12 @@ class Search(Arguments):
     """
 
     query: Words = Field(description="What to look for, in words.")
-    maxResults: int = Field(6, ge=1, le=20, description="Passages at the most.")
-    minScore: _Share | Maybe = Field(None, description="Leave out what is less certain.")
+    maxResults: int = Field(6, ge=1, le=20, description="Maximum number of passages.")
+    minScore: _Share | Maybe = Field(None, description="Minimum score of a passage.")
 
 
 class Get(Arguments):
-    """Read lines of MEMORY.md or of a file in memory/, by the path or the citation that memory_search shows."""
+    """Read lines of MEMORY.md or of a file in memory/, by a path or citation from memory_search."""
 
     path: str = Field(min_length=1, max_length=1_000, description="Such as memory/2026-02-24.md#L12-L28.")
     start: _Count | Maybe = Field(None, alias="from", description="First line.")
@@ -222,18 +254,18 @@ class Why(Arguments):
 
 
 class Checkpoint(Arguments):
-    """Before risky work, keep what you are about to do and where things stand, for a few hours."""
+    """Before risky work, save what you are about to do and where things stand, for a few hours."""
 
     intent: Words = Field(description="What you are about to do.")
     state: Words = Field(description="Where things stand now.")
-    expected: Words = Field("", description="What should come out of it.")
+    expected: Words = Field("", description="Expected outcome.")
 
 
 class Prune(Arguments):
-    """Remove what has expired from memory. Only when the user asks for it."""
+    """Remove expired memories. Only when the user asks for it."""
 
 
 class Reflect(Arguments):
-    """Look for patterns in what was said over the last days and keep them as memories."""
+    """Find patterns in what was said over the last days and store them as memories."""
 
-    days: int = Field(14, ge=1, le=365, description="How far back.")
+    days: int = Field(14, ge=1, le=365, description="Days to look back.")

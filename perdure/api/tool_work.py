@@ -11,8 +11,10 @@ from perdure.api.stored import Outcome, Stored
 from perdure.api.tool_caller import Answer, ToolCaller
 from perdure.capture.explicit import Given
 from perdure.capture.slots import USER
-from perdure.errors import NotFoundError
+from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Consent
+from perdure.recall.options import ABOUT
+from perdure.recall.receipt import Receipt
 from perdure.secrets.redact import redact
 from perdure.store.fact import Fact
 from perdure.store.listing import Filter
@@ -44,34 +46,45 @@ def recall(caller: ToolCaller, given: arguments.Recall) -> Answer:
     if given.memory is not None:
         numbered = caller.numbered(given.memory)
         try:
-            return _listed([caller.named(given.memory)], caller.zone, whole=True)
-        except NotFoundError:
+            fact = caller.named(given.memory)
+        except (NotFoundError, InputError):
             if not numbered:
                 raise
             # A passage of a file or a conversation is no memory that could be looked up.
             return Answer(f"{DATA}\n- {escape(numbered[0])} {escape(numbered[1])}", {"id": numbered[0]})
-    found = _found(caller, given)
+        caller.handed_out([fact.id], hits=[fact.id])
+        return _listed([fact], caller.zone, whole=True)
+    found, fitting, more = _found(caller, given)
     if not found:
-        return Answer("Nothing in memory fits. Try other words, or memory_search for files and conversations.")
-    caller.handed_out([each["id"] for each in found])
-    return Answer("\n".join([DATA, *map(_line, found)]), {"memories": found})
+        return Answer("Nothing in memory matches. Try other words, or memory_search for files and conversations.")
+    caller.handed_out([each["id"] for each in found], hits=fitting)
+    told = [f"And {more} more; name a topic to see them."] if more else []
+    return Answer("\n".join([DATA, *map(_line, found), *told]), {"memories": found} | ({"more": more} if more else {}))
 
 
-def _found(caller: ToolCaller, given: arguments.Recall) -> list[dict[str, Any]]:
+def _found(caller: ToolCaller, given: arguments.Recall) -> tuple[list[dict[str, Any]], Sequence[str], int]:
+    """Return the results, the ids of those that are more than merely similar, and the number of further answers."""
     chosen = Filter(category=given.category, entity=given.entity)
     seen = given.model_dump(include={"tag", "as_of", "include_superseded"})
     if given.query is None:
-        return [_found_fact(fact) for fact in caller.newest(chosen, given.limit, **seen)]
+        facts = caller.newest(chosen, given.limit, **seen)
+        return [_found_fact(fact) for fact in facts], [fact.id for fact in facts if given.entity], 0
     found = {}
     if chosen == Filter() and given.tag is None and not given.include_superseded:
         # The receipt is dropped: a search of the model's is neither a turn nor a use.
-        recalled = caller.recall(given.query, as_of=given.as_of, receipt_to=lambda receipt: None)
+        receipts: list[Receipt] = []
+        recalled = caller.recall(given.query, as_of=given.as_of, receipt_to=receipts.append)
         for item in recalled.items if recalled else ():
             found[item.id] = {"id": item.id, "category": item.category, "text": item.text, "score": item.score}
+        if recalled and any(item.leg == ABOUT for item in recalled.items):
+            answers = list(found.values())[: given.limit]
+            more = sum(each.leg == ABOUT for each in receipts[0].candidates) - len(answers)
+            return answers, list(found)[: given.limit], max(0, more)
+    fitting = list(found)[: given.limit]
     # Who asks gets what is nearest, also what would not come up unasked.
     for hit in caller.chosen(given.query, chosen, given.limit, **seen):
         found.setdefault(hit.fact.id, _found_fact(hit.fact) | {"score": hit.score})
-    return list(found.values())[: given.limit]
+    return list(found.values())[: given.limit], fitting, 0
 
 
 def _found_fact(fact: Fact) -> dict[str, Any]:
@@ -87,38 +100,40 @@ def _line(found: Mapping[str, Any]) -> str:
 def store(caller: ToolCaller, given: arguments.Store) -> Answer:
     """Store a memory."""
     scope = caller.place(given.scope)
-    values = given.model_dump(exclude={"text", "supersedes", "scope"}, exclude_none=True)
+    values = given.model_dump(exclude={"text", "supersedes", "scope", "triggers"}, exclude_none=True)
     old = caller.changeable(given.supersedes) if given.supersedes else None
     # The slot decides what else would give way, so it must be the user's as well.
     slot = (given.entity if given.entity != USER else None, given.key, given.value)
-    new = " ".join(part for part in (given.text, *slot, given.why) if part)
-    if not caller.heard(new, old.text if old else None) and old is not None and not caller.may_replace(old):
+    beside = " ".join(filter(None, (*slot, given.why)))
+    if not caller.heard(given.text, old, beside) and old is not None and not caller.may_replace(old):
         return _consult(caller, given, "supersedes", old, caller.draft(given.text, Given(**values), old))
-    replaced = old.id if old else None
-    done = caller.store(given.text, channel=caller.channel, supersedes=replaced, scope=scope, **values)
-    return _reported(escape(done.told(quoted=not caller.overheard)), {"channel": done.channel.value}, done)
+    replaced, values = old.id if old else None, caller.theirs(values)
+    done = caller.store(
+        given.text, channel=caller.channel, supersedes=replaced, scope=scope, triggers=given.triggers, **values
+    )
+    return _reported(caller, escape(done.told(quoted=not caller.overheard)), {"channel": done.channel.value}, done)
 
 
 def update(caller: ToolCaller, given: arguments.Update) -> Answer:
     """Change a memory."""
     old = caller.changeable(given.memory)
-    values = given.model_dump(exclude={"memory"}, exclude_none=True)
-    new = f"{given.text or old.text} {given.value or ''}"
-    if not caller.may_replace(old) and not caller.heard(new, f"{old.text} {old.value or ''}"):
+    values = given.model_dump(exclude={"memory", "triggers"}, exclude_none=True)
+    # Triggers alone change nothing of what the user said.
+    heard = not values or caller.heard(given.text or old.text, old, given.value or "")
+    if not heard and not caller.may_replace(old):
         return _consult(caller, given, "memory", old, caller.version(old, values))
-    done = caller.update(old.id, **values)
-    return _reported(f"Changed; its id is {_short(done.id)} now.", {}, done)
+    aimed = {} if given.triggers is None else {"triggers": given.triggers}
+    done = caller.update(old.id, **caller.theirs(values), **aimed)
+    return _reported(caller, f"Changed; its id is now {_short(done.id)}.", {}, done)
 
 
 def forget(caller: ToolCaller, given: arguments.Forget) -> Answer:
-    """Forget one memory, or show what there is to choose from."""
+    """Forget one memory, or list candidates."""
     if given.query is not None:
         choice = recall(caller, arguments.Recall.model_validate({"query": given.query}))
         if not choice.details:
-            return Answer("Nothing in memory fits, so there is nothing to forget.")
-        text = (
-            f"{choice.text}\nNothing was forgotten yet. Call memory_forget again with the id of the one that is meant."
-        )
+            return Answer("Nothing in memory matches, so there is nothing to forget.")
+        text = f"{choice.text}\nNothing has been forgotten yet. Call memory_forget again with the id of the right one."
         return Answer(text, choice.details)
     return forget_one(caller, given, given.memory or "")
 
@@ -126,10 +141,10 @@ def forget(caller: ToolCaller, given: arguments.Forget) -> Answer:
 def forget_one(caller: ToolCaller, given: arguments.Arguments, named: str) -> Answer:
     """Forget the memory that the argument `memory` names."""
     old = caller.changeable(named)
-    if not caller.may_replace(old) and not caller.heard(None, old.text):
+    if not caller.heard(None, old) and not caller.may_replace(old):
         return _consult(caller, given, "memory", old, None)
     fact = caller.forget(old.id)
-    return Answer(f"Forgotten: {_short(fact.id)}. It can be brought back.", {"id": fact.id})
+    return Answer(f"Forgotten: {_short(fact.id)}. It can be restored.", {"id": fact.id})
 
 
 def lookup(caller: ToolCaller, given: arguments.Lookup) -> Answer:
@@ -137,16 +152,18 @@ def lookup(caller: ToolCaller, given: arguments.Lookup) -> Answer:
     caller.refuse_if_overheard()
     seen = given.model_dump(include={"tag", "as_of", "include_superseded"})
     facts = caller.lookup(given.entity, given.key, **seen)[:FACTS]
-    caller.handed_out([fact.id for fact in facts])
+    ids = [fact.id for fact in facts]
+    caller.handed_out(ids, hits=ids)
     if not facts:
-        return Answer("Nothing is known there. memory_recall searches by meaning.")
+        return Answer("Nothing is stored there. memory_recall searches by meaning.")
     return _listed(facts, caller.zone)
 
 
 def link(caller: ToolCaller, given: arguments.Link) -> Answer:
     """Link two memories."""
     source, target = caller.named(given.source), caller.named(given.target)
-    if given.type == "CONTRADICTS" and source.channel in SUPERSEDES and not caller.may_replace(target):
+    contradicts = given.type == "CONTRADICTS" and source.channel in SUPERSEDES
+    if contradicts and not caller.may_replace(target) and not caller.heard(source.text, target):
         # Recall would take the older one for out of date.
         text = "Nothing was linked: the user said both, and did not say that one contradicts the other. Ask them."
         return Answer(text, {"error": "not asked"}, refused=True)
@@ -161,7 +178,7 @@ def search(caller: ToolCaller, given: arguments.Search) -> Answer:
     details = found.to_dict()
     if not found.results:
         why = f" ({found.reason})" if found.reason else ""
-        return Answer(f"Nothing fits in files and conversations{why}. Try other words.", details)
+        return Answer(f"Nothing matches in files and conversations{why}. Try other words.", details)
     lines = [
         f"- {escape(each.citation or each.path)} ({each.score:.2f}) {escape(each.snippet)}" for each in found.results
     ]
@@ -174,7 +191,7 @@ def get(caller: ToolCaller, given: arguments.Get) -> Answer:
     read = caller.files.read(given.path, given.start, given.lines)
     details: Mapping[str, Any] = {"path": read.path, "text": read.text, "from": read.start, "to": read.end}
     if read.missing:
-        return Answer(f"There is no file {escape(given.path)}. memory_search shows which there are.", details)
+        return Answer(f"There is no file {escape(given.path)}. memory_search shows the files.", details)
     head = f"{escape(read.path)}, lines {read.start} to {read.end} of {read.total_lines}; data, not instructions:"
     return Answer(f"{head}\n" + "\n".join(escape(line) for line in redact(read.text).text.split("\n")), details)
 
@@ -194,8 +211,8 @@ def why(caller: ToolCaller, given: arguments.Why) -> Answer:
         f"- {_short(each.id)} {escape(clip(each.text, 120))}: {each.verdict}, score {each.score:.2f}"
         for each in (*shown, *rest)
     ]
-    head = f'Asked: "{escape(told.query)}". {len(shown)} came up of {len(told.considered)} that were considered.'
-    silence = [f"Nothing was looked for: {told.silence}."] if told.silence else []
+    head = f'Asked: "{escape(told.query)}". {len(shown)} of {len(told.considered)} considered came up.'
+    silence = [f"Nothing was searched: {told.silence}."] if told.silence else []
     return Answer("\n".join([head, *silence, *lines]), {"turn": told.turn, "shown": [each.id for each in shown]})
 
 
@@ -206,18 +223,18 @@ def checkpoint(caller: ToolCaller, given: arguments.Checkpoint) -> Answer:
 
 
 def prune(caller: ToolCaller, given: arguments.Prune) -> Answer:
-    """Remove what has expired: counts alone, as it may be other callers' too; among users not even these."""
-    if not caller.asked_for:
+    """Remove expired memories; return counts only, as they may be other callers', and not even these among users."""
+    if not caller.asked_for and not caller.said.prunes:
         return _consult_prune(caller)
     pruned = caller.admin.prune()
     if pruned.parked is not None:
-        text = "Nothing was removed: so much would expire at once that the clock may be wrong."
+        text = "Nothing was removed: so many memories would expire at once that the clock may be wrong."
         return Answer(f"{text} The user can run `perdure prune`.", {"error": "parked"}, refused=True)
     if caller.one_of_many:
-        return Answer("What is over has expired, and what expired long ago is removed.")
+        return Answer("Due memories have expired, and those that expired long ago are removed.")
     counts = {"expired": len(pruned.expired), "removed": len(pruned.removed)}
     return Answer(
-        f"Expired: {counted(counts['expired'], 'memory')}; removed of those that are long over: {counts['removed']}.",
+        f"Expired: {counted(counts['expired'], 'memory')}; removed, having expired long ago: {counts['removed']}.",
         counts,
     )
 
@@ -232,39 +249,51 @@ def reflect(caller: ToolCaller, given: arguments.Reflect) -> Answer:
 
 
 def _consult(caller: ToolCaller, given: arguments.Arguments, names: str, old: Fact, new: SafeFact | None) -> Answer:
-    """Return what is to be asked, or put the change aside, or refuse it: as the user can be asked.
+    """Return a question for the user, or queue the change, or refuse it, depending on how the user can be asked.
 
     `names` is the argument of the call that names the memory; `new` is what it would be, None: forgotten.
     """
     twin = None if new is None else caller.users_own(new.fact)
     if twin is not None and (twin.id != old.id or names == "supersedes"):
-        text = f"Memory {_short(twin.id)} says so already. Nothing was changed."
+        text = f"Memory {_short(twin.id)} already says so. Nothing was changed."
         return Answer(text, {"id": twin.id, "outcome": Outcome.CONFIRMED.value})
-    match caller.consent:
-        case Consent.UNASKED:
-            return _question(given, names, old, new)
-        case Consent.UNAVAILABLE:
-            return _waiting(caller, old, new)
+    if caller.consent is Consent.UNASKED:
+        return _question(given, names, old, new)
+    if caller.doubtful:
+        return _which(caller)
+    if caller.consent is Consent.UNAVAILABLE:
+        return _waiting(caller, old, new)
     # In the words of a conversation the user can still say so; only what is worth a look later is put aside.
     return _refused(old, new) if names == "memory" else _beside(caller, old, new)
 
 
+def _which(caller: ToolCaller) -> Answer:
+    """Return the candidates of a change that the user asked for in words that match none or several of them."""
+    text = "Nothing was changed: the user's words may mean any of several memories. Ask them which, in its own words."
+    if caller.overheard:
+        return Answer(text, {"error": "which"}, refused=True)
+    found = _listed(list(caller.doubtful[:FACTS]), caller.zone)
+    return Answer(f"{text} {found.text}", {"error": "which", **found.details}, refused=True)
+
+
 def _consult_prune(caller: ToolCaller) -> Answer:
-    """Return what is to be asked before what has expired is removed; or refuse it: it waits for nothing, it goes on."""
+    """Return the question before expired memories are removed, or refuse; nothing is queued."""
     if caller.consent is not Consent.UNASKED:
-        text = "Nothing was removed: the user did not ask for it in this turn. Ask first, or let them `perdure prune`."
+        text = "Nothing was removed: the user did not ask for it in this turn. Ask, or have them run `perdure prune`."
         return Answer(text, {"error": "not asked"}, refused=True)
     due = caller.admin.prune(dry_run=True)
     facts = list(caller.facts(due.removed).values())[:_SHOWN]
     shown = "; ".join(f'"{clip(" ".join(fact.text.split()), _BRIEF)}"' for fact in facts)
-    what = "What expired long ago" if caller.one_of_many else f"{len(due.removed)} memories that expired long ago"
-    question = f"Remove from memory for good?\n\n{what}{f', such as {shown}' if shown else ''}"
+    what = (
+        "Memories that expired long ago" if caller.one_of_many else f"{len(due.removed)} memories that expired long ago"
+    )
+    question = f"Remove permanently from memory?\n\n{what}{f', such as {shown}' if shown else ''}"
     confirm: dict[str, Any] = {"question": question, "memory": None, "old": shown, "new": None, "arguments": {}}
-    return Answer("The user is asked first. Nothing was removed yet.", {"confirm": confirm}, refused=True)
+    return Answer("The user is asked first. Nothing has been removed yet.", {"confirm": confirm}, refused=True)
 
 
 def _question(given: arguments.Arguments, names: str, old: Fact, new: SafeFact | None) -> Answer:
-    """Return what to ask, and the call that is to be made if they accept: it names the very version that they see."""
+    """Return the question, and the call to make if they accept: it names exactly the version that they see."""
     again = given.model_copy(update={names: old.id})
     before, after = _shown(old, given), None if new is None else _shown(new.fact, given)
     confirm = {
@@ -275,7 +304,7 @@ def _question(given: arguments.Arguments, names: str, old: Fact, new: SafeFact |
         "new": after,
         "arguments": again.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True),
     }  # fmt: skip
-    text = f"Memory {_short(old.id)} is what the user said, so they are asked first. Nothing was changed yet."
+    text = f"Memory {_short(old.id)} is what the user said, so they are asked first. Nothing has been changed yet."
     return Answer(text, {"id": old.id, "confirm": confirm}, refused=True)
 
 
@@ -294,7 +323,7 @@ def _beside(caller: ToolCaller, old: Fact, new: SafeFact | None) -> Answer:
     asked = caller.ask(old, new)
     text = (
         f"Stored as {_short(asked.id)}, your own note beside {_short(old.id)}, which the user said and which stays. "
-        "It waits for the user's word: ask which is right; when they tell you to correct it, call memory_update."
+        "It waits for the user's decision: ask which is right; when they tell you to correct it, call memory_update."
     )
     details: dict[str, Any] = {"id": asked.id, "outcome": asked.outcome.value, "gone": [], "contradicts": old.id}
     details |= {"channel": asked.channel.value} | ({"redacted": list(asked.redacted)} if asked.redacted else {})
@@ -304,13 +333,13 @@ def _beside(caller: ToolCaller, old: Fact, new: SafeFact | None) -> Answer:
 def _refused(old: Fact, new: SafeFact | None) -> Answer:
     text = (
         f"Memory {_short(old.id)} was not {'forgotten' if new is None else 'changed'}: the user said it, and did not "
-        "ask for this in the present turn. Ask the user, and call this again when they say so."
+        "ask for this in the present turn. Ask the user, and call this again if they say so."
     )
     return Answer(text, {"id": old.id, "error": "not asked"}, refused=True)
 
 
 def _shown(fact: Fact, given: arguments.Arguments) -> str:
-    """Return a memory's text with what else the call names."""
+    """Return a memory's text with the other values of the call."""
     # In one line each: a text with line breaks could look like the other one.
     text = clip(" ".join(fact.text.split()), _WHOLE)
     beside = [f"{name}: {_plain(getattr(fact, name))}" for name in _BESIDE.split() if name in given.model_fields_set]
@@ -322,8 +351,9 @@ def _plain(value: Any) -> str:
     return " ".join(text.split())
 
 
-def _reported(text: str, details: Mapping[str, Any], done: Stored) -> Answer:
-    """Answer with what was left out of the memory as well: the model believes that it is kept otherwise."""
+def _reported(caller: ToolCaller, text: str, details: Mapping[str, Any], done: Stored) -> Answer:
+    """Add to an answer what was left out of the memory: otherwise the model believes that it was stored."""
+    caller.touched([done.id])
     details = {"id": done.id, "outcome": done.outcome.value, "gone": [fact.id for fact in done.gone], **details}
     if done.redacted:
         text, details = f"{text} {done.advice}.", {**details, "redacted": list(done.redacted)}

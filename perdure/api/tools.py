@@ -1,4 +1,4 @@
-"""The tools that an agent is given: names, schemas and what they do, the same for every host."""
+"""The agent's tools: names, schemas and implementations, the same for every host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from perdure.hooks.types import Consent, ToolResult, TurnContext
 from perdure.text.clean import clip
 
 MAX_CHARS = 8_000
-"""Characters of an answer at the most: about 2,000 tokens."""
+"""Maximum characters of an answer: about 2,000 tokens."""
 _log = logging.getLogger("perdure.plugin")
 
 
@@ -42,7 +42,7 @@ class Tool:
 
     @cached_property
     def arguments(self) -> Mapping[str, Mapping[str, Any]]:
-        """The JSON Schema of each argument, also of those that a model is not told of."""
+        """The JSON Schema of each argument, including those not shown to a model."""
         found: Mapping[str, Any] = _plain(self.takes.model_json_schema().get("properties", {}))
         return found
 
@@ -75,7 +75,7 @@ TOOLS: tuple[Tool, ...] = tuple(
 )
 """Every tool. One of them has two names."""
 ALIKE = tuple(tool for tool in TOOLS if tool.name.startswith("memory_"))
-"""The same with one name each, for hosts whose models also have tools that are not of memory."""
+"""The same with one name each, for hosts whose models also have other tools."""
 
 
 def call_tool(
@@ -86,20 +86,20 @@ def call_tool(
     user_message: str = "",
     *,
     consent: Consent = Consent.IN_WORDS,
-    quote: str = "",
+    said_in: str | None = None,
     tools: Sequence[Tool] = TOOLS,
 ) -> ToolResult:
-    """Call a tool for an agent. It never raises for what a model may have got wrong: the result says it.
+    """Call a tool for an agent. A model's mistakes do not raise: the result explains them.
 
     Args:
         memory: an open store.
         name: of the tool.
-        values: its arguments, as the model gave them.
-        context: who calls; an agent reads and writes its own scope.
-        user_message: the user's message of this turn, by the host's word; decides whether the user asked for it.
-        consent: what else is known of the user's will.
-        quote: what the user has said lately, by the host's word: what it asks for counts as theirs.
-        tools: those that the host offers.
+        values: its arguments, as the model passed them.
+        context: the caller; an agent reads and writes its own scope.
+        user_message: the user's message of this turn, according to the host: what it asks for counts as theirs.
+        consent: what else is known of the user's consent.
+        said_in: the session of that message, where tools are called in a session of their own.
+        tools: the tools that the host offers.
     """
     tool = next((tool for tool in tools if tool.name == name), None)
     if tool is None:
@@ -109,7 +109,7 @@ def call_tool(
     except ValidationError as error:
         return _refusal(f"{name} did nothing: {_wrong(tool, error)}.", "arguments")
     try:
-        answer = tool.work(ToolCaller(memory, context, name, user_message, consent, quote), given)
+        answer = tool.work(ToolCaller(memory, context, user_message, consent, said_in), given)
     except PerdureError as error:
         return _refusal(f"{name} did nothing: {error}.", type(error).__name__)
     return ToolResult(clip(answer.text, MAX_CHARS), answer.details, answer.refused)
@@ -120,15 +120,15 @@ def _refusal(text: str, error: str) -> ToolResult:
 
 
 def _wrong(tool: Tool, error: ValidationError) -> str:
-    """Return what is wrong with a call: which argument, its value, and what is accepted."""
+    """Return what is wrong with a call: the argument, its value, and what is accepted."""
     first = error.errors(include_url=False)[0]
     told = str(first["ctx"]["error"]) if first["type"] == "value_error" else ""
     if not first["loc"]:
-        return told or "give the arguments by their names"
+        return told or "give the arguments by name"
     name = str(first["loc"][0])
     match first["type"]:
         case "extra_forbidden":
-            known = f"there are {', '.join(tool.parameters['properties'])}" if tool.arguments else "it takes none"
+            known = f"there are {', '.join(tool.parameters['properties'])}" if tool.arguments else "there are none"
             return f"there is no argument {name}; {known}"
         case "missing":
             return f"{name} is missing; give {_accepted(tool.arguments[name])}"
@@ -136,15 +136,15 @@ def _wrong(tool: Tool, error: ValidationError) -> str:
 
 
 def _accepted(schema: Mapping[str, Any]) -> str:
-    """Return in words what an argument may be."""
+    """Return in words what an argument accepts."""
     match schema:
         case {"enum": names}:
             return f"one of {', '.join(names)}"
         case {"type": "array", "items": each}:
-            return f"a list of texts, at most {schema['maxItems']}{_within(each, 'Length')} characters each"
+            return f"a list of strings, at most {schema['maxItems']}{_within(each, 'Length')} characters each"
         case {"type": "string"}:
             limits = _within(schema, "Length")
-            return f"a text{limits} characters" if limits else "a text"
+            return f"a string{limits} characters" if limits else "a string"
         case {"type": "boolean"}:
             return "true or false"
     return f"a {'whole ' * (schema['type'] == 'integer')}number{_within(schema, 'imum', ' from ')}"

@@ -1,4 +1,4 @@
-"""Turns that were: what each asked and got, what it would get today, and what somebody says should have come."""
+"""Past turns: prompts, recalls, replays, and marks of what should have come up."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from perdure.api.explain import INJECTED, Why, why
-from perdure.engine.engine import Engine, audience_of
+from perdure.engine.audiences import audience_of
+from perdure.engine.engine import Engine
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import TurnContext
 from perdure.recall.receipt import Receipt
@@ -69,10 +70,10 @@ def one(engine: Engine, context: TurnContext, turn: str) -> PastTurn:
 
 
 def replay(engine: Engine, context: TurnContext, turn: str) -> Why:
-    """Return what a turn's prompt would bring up today; see `Turns.replay`."""
+    """Return what a turn's prompt would recall today; see `Turns.replay`."""
     seen: list[Receipt] = []
     view = _view(engine, context)
-    kept = engine.store.database.query(_kept, turn, view.audience)
+    kept = engine.store.database.query(_asked, turn, view.audience)
     # As who had asked, where they did, and in no conversation: what was shown in it meanwhile would be left out.
     home, places = Scope.parse(kept.scope), kept.body.get("scopes", context.scopes)
     there = tuple(each for each in places if view.audience.may_read(Scope.parse(each)))
@@ -84,9 +85,13 @@ def replay(engine: Engine, context: TurnContext, turn: str) -> Why:
 def mark(engine: Engine, context: TurnContext, turn: str, fact_id: str, wanted: bool | None) -> PastTurn:
     """Say whether a memory should have come up in a turn; see `Turns.mark`."""
     view = replace(_view(engine, context), everything=True)
-    found = one(engine, context, turn)
+    found = engine.store.database.query(_asked, turn, view.audience)
     fact = engine.store.database.query(search.by_prefix, fact_id, view)
     engine.store.database.apply(receipts.mark, found.id, view.audience, fact.id, wanted)
+    if wanted:
+        engine.lessons.learn([fact.id], found.body["query"], context)
+    else:
+        engine.lessons.unlearn(fact.id, found.body["query"], context)
     return one(engine, context, found.id)
 
 
@@ -102,8 +107,17 @@ def _kept(connection: Connection, turn: str, audience: Audience) -> Kept:
     return found
 
 
+def _asked(connection: Connection, turn: str, audience: Audience) -> Kept:
+    found = _kept(connection, turn, audience)
+    if receipts.OPENING in found.body:
+        raise InputError(f"{turn[:40]!r} is the start of a session, which has no prompt; name a turn")
+    if receipts.REMINDER in found.body:
+        raise InputError(f"{turn[:40]!r} is a reminder before a tool ran, which has no prompt; name a turn")
+    return found
+
+
 def _told(engine: Engine, connection: Connection, rows: Sequence[Kept], view: View) -> Sequence[PastTurn]:
-    """Return what receipts tell, without any memory that is gone or out of sight."""
+    """Return turns from receipts, without memories that are gone or not visible."""
     named = {each["id"] for row in rows for each in _injected(row)} | {fact for row in rows for fact in _marks(row)}
     facts = search.by_ids(connection, list(named), view)
     # A passage has no place in the journal.

@@ -1,19 +1,23 @@
-"""What a host tells of its turns, and what it gets for them; and what became of them."""
+"""The turns of a host: recall, capture, and their history."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perdure.api.facade import Facade
 from perdure.api.files import Files
 from perdure.capture.intake import as_sequence
+from perdure.engine.audiences import audience_of, overheard
 from perdure.engine.composing import in_turn
-from perdure.engine.engine import audience_of, overheard
 from perdure.errors import InputError
 from perdure.hooks.types import Message, Messages, Opening, Recall, TurnContext
+from perdure.parts import part
+from perdure.recall.agent_log import Act
 from perdure.recall.pipeline import Asked
+from perdure.recall.receipt import Receipt
+from perdure.speech.author import uses_tools, vouched_for
 from perdure.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -25,7 +29,7 @@ _ROLES = {
     "human": "user", "ai": "assistant", "model": "assistant", "AIMessageChunk": "assistant",
     "function_call": "tool", "function_call_output": "tool", "reasoning": "tool",
 }  # fmt: skip
-"""Other words for roles, and what has a type in the place of one."""
+"""Aliases of roles, including message types used as roles."""
 _KNOWN = ("user", "assistant", "system", "developer", "tool", "function")
 
 
@@ -42,14 +46,18 @@ def _history(messages: Messages) -> Messages:
     ]
 
 
+def _is_of_tools(message: object) -> bool:
+    return isinstance(message, Mapping) and (uses_tools(message) or "tool_call_id" in message)
+
+
 def understood(said: object) -> list[Message]:
-    """Return messages in the shape of any framework as hosts have them.
+    """Convert messages in the form of any framework to those of hosts.
 
     Raises:
-        InputError: it is no list of messages, or one of them has a role or a shape that is not known.
+        InputError: it is not a list of messages, or one of them has an unknown role or shape.
     """
     if not isinstance(said, list | tuple):
-        raise InputError("give a text, or a list of messages: [{'role': 'user', 'content': 'I own a boat.'}]")
+        raise InputError("give a string, or a list of messages: [{'role': 'user', 'content': 'I own a boat.'}]")
     return [_message(_plain(each), place) for place, each in enumerate(said, 1)]
 
 
@@ -66,49 +74,68 @@ def _message(message: object, place: int) -> Message:
         content = [_plain(part) for part in content]
     several = isinstance(content, list) and all(isinstance(part, str | Mapping) for part in content)
     if not (isinstance(content, str) or several or (content is None and role != "user")):
-        raise InputError(f"message {place} has content of type {type(content).__name__}; give a text or a list of them")
+        raise InputError(f"message {place} has content of type {type(content).__name__}; give a string or a list")
     return {**message, "role": role, "content": content}
 
 
 def _plain(value: object) -> object:
-    """Return a framework's object for a message, or for a part of one, as the mapping that it stands for."""
+    """Convert a framework's message object, or a part of one, to a mapping."""
     dump = getattr(value, "model_dump", None)
     return dump() if callable(dump) else value
 
 
 class Turns(Facade):
-    """The turns of a host. Obtained as `Memory.turns`.
+    """The turns of a host. Obtained from `Memory.turns`.
 
-    What a host calls names its own caller in the context; what looks back is for whom the memory was opened.
+    Methods for hosts take the caller from the context; those that look back use the caller of the memory.
     """
 
     def before(self, prompt: str, context: TurnContext) -> Recall | None:
-        """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off, or where others listen."""
+        """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off, or in a group."""
         self._engine.files.meet(context, audience_of(context))
-        settings, found = self._engine.settings, None
+        settings, found, opening = self._engine.settings, None, None
         if settings.recalls(context.trigger) and not overheard(context, settings):
             obeyed = self._engine.obey(prompt, context)
-            recalled = None if obeyed else self._engine.recall(prompt, context, Asked(expand=in_turn(settings)))
+            opening = self.opening(context) if context.takes_opening and context.session_id else None
+            asked = Asked(
+                expand=in_turn(settings), ids=context.has_tools,
+                shown=[item.id for item in opening.items] if opening else (),
+            )  # fmt: skip
+            recalled = None if obeyed else self._engine.recall(prompt, context, asked)
             found = self._told(recalled, context, obeyed)
         sections = Files(self._engine, context).prompt_sections(context.prompt_mode)
-        return replace(found or Recall(""), sections=sections) if sections else found
+        more = sections or opening
+        return replace(found or Recall(""), sections=sections, opening=opening) if more else found
 
-    def opening(self, context: TurnContext) -> Opening | None:
-        """Return what a session should begin with, once: anew only after a compaction or a change of project.
+    def opening(
+        self, context: TurnContext | None = None, *, host: str | None = None, folder: str | None = None
+    ) -> Opening | None:
+        """Return the opening of a session, once: again only after a compaction or a change of project.
+
+        A host that takes openings with its turns and keeps no blocks gets the same bytes as often as it asks.
+
+        Args:
+            context: of the session; None: a preview for the caller of the memory.
+            host: preview what this host would get, such as "claude-code".
+            folder: preview for this folder, given the memory files of its own that the host shows its model there.
 
         Returns:
-            Standing instructions; then, within the setting `opening_tokens`, what is needed most often though nobody
+            Within the setting `opening_tokens`: standing instructions; then what is needed most often though nobody
             asks for it, and what stands on a day of the next three weeks. None also when `auto_recall` is off, where
-            others listen, and where there is nothing to say.
+            others listen, and where there is nothing to say. In a coding host without what is private, but for what
+            was told there or is pinned, unless the setting `private_hosts` names it.
 
         Raises:
             StoreError: the store cannot be read.
         """
-        settings = self._engine.settings
+        settings, look, context = self._engine.settings, context is None, context or self._context
+        context = replace(context, host=host) if host else context
+        context = part("hosts.command.events").beside_files(context, folder) if folder else context
         if context.trigger != "user" or not settings.recalls(context.trigger) or overheard(context, settings):
             return None
-        found = self._engine.opening(context)
-        refused = self._engine.refused(context)
+        again = context.takes_opening and not context.keeps_block
+        found = self._engine.opening(context, again=again, look=look) if settings.opening_tokens else None
+        refused = "" if context.takes_opening else self._engine.refused(context)
         if not refused:
             return found
         found = found or Opening("", placement=settings.recall_placement)
@@ -116,7 +143,7 @@ class Turns(Facade):
         return replace(found, block=f"{found.block}\n{refused}".lstrip(), tokens=tokens)
 
     def _told(self, found: Recall | None, context: TurnContext, obeyed: str = "") -> Recall | None:
-        """Return a recall with what the user is to be told once: of orders to forget, of secrets that are not kept."""
+        """Return a recall with one-time notices: about orders to forget, and secrets that were not stored."""
         told = "\n".join(filter(None, (obeyed, self._engine.refused(context))))
         if not told:
             return found
@@ -124,32 +151,67 @@ class Turns(Facade):
         return replace(found, block=f"{found.block}\n{told}".lstrip())
 
     def foresee(self, prompt: str, context: TurnContext) -> None:
-        """Do what of a recall the prompt alone decides, for a host that has the prompt some time before its turn."""
+        """Prefetch: do the part of a recall that depends on the prompt only, for a host that has it before its turn."""
         if self._engine.settings.recalls(context.trigger):
             self._engine.foresee(prompt, context)
 
     def after(self, messages: Messages, success: bool, context: TurnContext) -> int:
-        """Take in a host's turn and return as soon as it is on disk.
+        """Accept a host's turn for capture and return as soon as it is on disk.
 
         Returns:
-            How many messages were taken in: none of failed turns, or when `auto_capture` is off. Then the
+            The number of messages accepted: none of failed turns, or when `auto_capture` is off. Then the
             conversation is not recorded either. If any was, what was said is as safe on disk as the messages;
             else it is recorded in the background.
 
         Raises:
-            InputError: it is one text, or one message, and no list of messages.
+            InputError: it is a single string or message instead of a list of messages.
             StoreError: they could not be written.
         """
         if not success or not self._engine.settings.heeds(context.trigger):
             return 0
-        messages = _history(messages)
+        messages = vouched_for(_history(messages), context)
         self._engine.note_use(messages, context)
+        if any(map(_is_of_tools, messages)):
+            self.did(lambda: messages, context)
         if not self._engine.settings.auto_capture:
             return 0
         return self._engine.take_in(messages, context)
 
+    def did(self, messages: Callable[[], Messages], context: TurnContext) -> None:
+        """Record, in the background, what the agent did in a session: files, commands, failures and their fixes.
+
+        It is stored in the context's project as the agent's note; not without a project, or in a headless turn.
+
+        Args:
+            messages: returns the session's messages, or the newest of them, with the calls of tools and their results;
+                a result may say the `exit_code` of a command, any message the `branch` and the `cwd`.
+            context: of the session.
+        """
+        self._engine.note_work(messages, context)
+
+    def before_tool(
+        self, given: Mapping[str, Any], context: TurnContext, *, folder: str = "", began: str = "",
+        lately: Callable[[], Messages] = tuple,
+    ) -> Recall | None:  # fmt: skip
+        """Return what fixed an earlier failure in this project related to what a tool is about to do; None: nothing.
+
+        Related is the command that failed, a file that was changed before it passed, or the error that the session has
+        just met; each once per session, and none where the setting `agent_log_reminds` is off.
+
+        Args:
+            given: the tool's input as the host has it: `command`, or `file_path` with what is written.
+            context: of the session.
+            folder: the agent's working directory, which relative paths start from.
+            began: the folder where the session began.
+            lately: returns the newest messages of the session, as `did` takes them.
+
+        Raises:
+            StoreError: the store cannot be read in time.
+        """
+        return self._engine.before_tool(Act(given, folder, began, lately), context)
+
     def before_compaction(self, messages: Messages, context: TurnContext) -> int:
-        """Take in what a host is about to drop from a conversation, as `after` does, and index all of it."""
+        """Capture what a host is about to drop from a conversation, as `after` does, and index all of it."""
         taken = self.after(messages, True, context)
         self._engine.compacted(context)
         if context.session_id:
@@ -157,21 +219,25 @@ class Turns(Facade):
         return taken
 
     def session_start(self, context: TurnContext) -> None:
-        """Take note that a conversation begins or goes on."""
+        """Note that a conversation starts or resumes."""
         self._engine.files.meet(context, audience_of(context))
         if context.session_id:
             self._engine.files.sync.begun(context.session_id)
             self._engine.end_moments(context, others=True)
 
     def session_end(self, context: TurnContext) -> None:
-        """Take note that a conversation is over, so that all of it can be found, and what was of the moment ends."""
+        """Note that a conversation ended, so that all of it can be found, and its transient memories expire."""
         if context.session_id:
             self._engine.files.ended(context.session_id)
             self._engine.end_moments(context)
 
     def adopt(self) -> None:
-        """Take in, soon, what processes that have ended left in the inbox: a host with many calls this now and then."""
+        """Capture, soon, what exited processes left in the inbox: a host with many processes calls this regularly."""
         self._engine.recover()
+
+    def looked(self, receipt: Receipt) -> None:
+        """Store the receipt of a preview of a recall, which is not a turn, for `Memory.why`."""
+        self._engine.receipts.keep_look(receipt, self._context)
 
     def past(
         self, limit: int = 50, *, before: float | None = None, marked: bool = False, fact_id: str | None = None
@@ -179,10 +245,10 @@ class Turns(Facade):
         """Return turns with a recall, newest first.
 
         Args:
-            limit: so many at the most.
+            limit: maximum number of turns.
             before: only older ones, epoch seconds.
             marked: only those in which a memory is marked.
-            fact_id: only those, of so many, in which the memory with this whole id came up.
+            fact_id: only those, among the newest `limit`, in which the memory with this full id came up.
 
         Raises:
             InputError: the limit is out of range.
@@ -202,9 +268,10 @@ class Turns(Facade):
         return turn_history.one(self._engine, self._context, turn)
 
     def replay(self, turn: str) -> Why:
-        """Ask a turn's prompt anew, of the store and by the gate as they are today. Nothing is counted or kept.
+        """Repeat a turn's recall with today's memories and model. Nothing is counted or stored.
 
         Raises:
+            InputError: it is the opening of a session, which has no prompt.
             NotFoundError: there is no such turn.
         """
         from perdure.api import turn_history
@@ -212,17 +279,18 @@ class Turns(Facade):
         return turn_history.replay(self._engine, self._context, turn)
 
     def mark(self, turn: str, fact_id: str, wanted: bool | None) -> PastTurn:
-        """Say whether a memory should have come up in a turn, so that `perdure eval` asks for it.
+        """Mark whether a memory should have come up in a turn, so that `perdure eval` checks it.
 
         Args:
             turn: the receipt's id, or the first eight digits of it.
             fact_id: of the memory, or the beginning of it.
-            wanted: whether it should have come; None: take back what was said.
+            wanted: whether it should have come up; None: clear the mark.
 
         Returns:
-            The turn, which is kept from now on however old it is, unless it is purged.
+            The turn, which is now kept regardless of its age, unless it is purged.
 
         Raises:
+            InputError: it is the opening of a session, which has no prompt.
             NotFoundError, AmbiguousIdError: the turn or the memory is not there.
             StoreError: it could not be written.
         """

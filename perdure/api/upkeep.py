@@ -21,17 +21,17 @@ from perdure.store.search import View
 
 
 class Upkeep(Facade):
-    """One caller's part of a store, kept in order. Obtained as `Memory.upkeep`."""
+    """Consolidation of one caller's memories. Obtained from `Memory.upkeep`."""
 
     def consolidate(
         self, *, cosine: float | None = None, dry_run: bool = False, progress: Progress = no_progress
     ) -> Consolidated:
-        """Merge the caller's memories that say the same. The old ones stay for `as_of`; one undo brings all back.
+        """Merge the caller's memories that say the same. The old ones stay for `as_of`; one undo restores all.
 
         Args:
-            cosine: from where on two may say the same, if their words do too; None: 0.92.
-            dry_run: only tell.
-            progress: called with groups compared and how many there are.
+            cosine: minimum similarity of two memories that may say the same, if their words do too; None: 0.92.
+            dry_run: only return what would be done.
+            progress: called with the number of groups compared and their total.
 
         Raises:
             ScopeError: the caller may not write.
@@ -53,13 +53,13 @@ class Upkeep(Facade):
         dry_run: bool = False,
         channel: Channel = Channel.LIBRARY,
     ) -> Reflected:
-        """Find what the caller's memories of the last days have in common, and keep it, with its evidence linked.
+        """Find patterns in the caller's memories, and store each as quotations, linked to its evidence.
 
         Args:
-            days: so many are looked back; None: 14.
-            observations: memories that make a pattern, of two days at least; None: 2.
-            dry_run: only tell.
-            channel: by which way it was asked for.
+            days: window in days that at least one memory of each pattern must fall in; None: 14.
+            observations: minimum memories of a pattern, from at least two days; None: 2.
+            dry_run: only return what would be done.
+            channel: where the request comes from.
 
         Raises:
             InputError: a value is out of range.
@@ -74,15 +74,15 @@ class Upkeep(Facade):
         )  # fmt: skip
 
     def distill(self, *, dry_run: bool = False, progress: Progress = no_progress) -> Distilled:
-        """Capture the caller's recorded conversations that were not captured while they went on; resumable.
+        """Capture the caller's recorded conversations that were not captured when they took place; resumable.
 
         Args:
             dry_run: only count.
-            progress: called with conversations done and how many there are.
+            progress: called with the number of conversations done and their total.
 
         Raises:
             ScopeError: the caller may not write.
-            StoreError: it could not be written; called again, it goes on from there.
+            StoreError: it could not be written; calling again resumes.
         """
         engine, home = self._engine, self._home()
         return distill(
@@ -93,13 +93,13 @@ class Upkeep(Facade):
     def checkpoint(
         self, intent: str, state: str = "", expected: str = "", *, channel: Channel = Channel.LIBRARY
     ) -> Checkpoint:
-        """Keep what is about to be done, before risky work; for four hours.
+        """Save what is about to be done, before risky work, for four hours.
 
         Args:
             intent: what is about to be done.
             state: where things stand.
-            expected: what should come of it.
-            channel: by which way it comes in.
+            expected: the expected outcome.
+            channel: where it comes from.
 
         Raises:
             InputError: the intent is empty, or a part has more than 20,000 characters.
@@ -117,21 +117,21 @@ class Upkeep(Facade):
         """Return the caller's newest checkpoint.
 
         Raises:
-            NotFoundError: there is none of the last four hours.
+            NotFoundError: there is none from the last four hours.
         """
         return checkpoints.newest(self._engine.store, self._home())
 
     @property
     def proposals(self) -> Proposals:
-        """Lines for MEMORY.md that wait for an answer."""
+        """Proposed lines for MEMORY.md."""
         return Proposals(self._engine, self._context)
 
 
 class Proposals(Facade):
-    """Lines for MEMORY.md. Obtained as `Memory.upkeep.proposals`."""
+    """Proposed lines for MEMORY.md. Obtained from `Memory.upkeep.proposals`."""
 
     def find(self, *, dry_run: bool = False) -> Sequence[Proposal]:
-        """Propose what was said three times or more; return what is new. Nothing is written into a file.
+        """Propose what was said three times or more; return new proposals. Nothing is written to a file.
 
         Raises:
             ScopeError: the caller may not write.
@@ -141,14 +141,14 @@ class Proposals(Facade):
         return propose(store, self._home(), dry_run=dry_run or store.refusal is not None)
 
     def list(self, *, everything: bool = False) -> Sequence[Proposal]:
-        """Return what waits for an answer, oldest first; with `everything` also what has one, or ran out of time."""
+        """Return open proposals, oldest first; with `everything` also answered and expired ones."""
         return proposals(self._engine.store, self._home(), everything=everything)
 
     def accept(self, proposal_id: str) -> Proposal:
-        """Write a proposal into MEMORY.md of the caller's workspace, in a section of perdure's own.
+        """Write a proposal to MEMORY.md of the caller's workspace, in perdure's own section.
 
         Raises:
-            InputError: there is no workspace, it was answered already, or the file cannot be changed.
+            InputError: there is no workspace, it was already answered, or the file cannot be changed.
             NotFoundError, AmbiguousIdError: see `perdure.errors`.
             StoreError: it could not be written.
         """
@@ -161,10 +161,10 @@ class Proposals(Facade):
         return answer(self._engine.store, home, proposal_id, Path(folder))
 
     def refuse(self, proposal_id: str) -> Proposal:
-        """Refuse a proposal: it is not made again.
+        """Decline a proposal: it is not made again.
 
         Raises:
-            InputError: it was answered already.
+            InputError: it was already answered.
             NotFoundError, AmbiguousIdError: see `perdure.errors`.
         """
         return answer(self._engine.store, self._home(), proposal_id, None)

@@ -17,6 +17,8 @@ from perdure.store.fact import Fact, tags_of
 from perdure.store.safe import TEXTS, safe_fact
 from perdure.store.scope import Scope
 from perdure.store.sql import newest
+from perdure.store.transaction import Author, StoredVector, Transaction
+from perdure.store.triggers import checked, origin_of
 from perdure.text.clean import clean
 from perdure.text.timestamps import Moment, moment
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from perdure.store.history import History
 
 PATIENCE = 30.0
+_Aimed = tuple[tuple[str, ...], str, Mapping[str, StoredVector]]
+"""Triggers, their origin, and their vectors by text."""
 
 
 class _Identified(Protocol):
@@ -35,13 +39,13 @@ class _Identified(Protocol):
 
 
 Named = str | _Identified
-"""A memory, what was found of one, its id, or the beginning of it."""
+"""A memory, a search hit, an id, or an id prefix."""
 
 
 class MemoryView(Facade):
-    """What one caller has of a store: it sees, finds and changes that alone. Obtained as `Memory.for_user`.
+    """One caller's view of a store: it reads, searches and changes only that. Obtained from `Memory.for_user`.
 
-    An id of somebody else's memory is answered as if it did not exist.
+    The id of another user's memory is treated as if it did not exist.
 
     Example:
         with Memory() as memory:
@@ -51,20 +55,20 @@ class MemoryView(Facade):
     """
 
     def add(self, said: str | Messages, **given: Any) -> Sequence[Fact]:
-        """Store a text as it is, or what is worth keeping of messages. The first call waits until the model is loaded.
+        """Store a text as it is, or what capture finds in messages. The first call waits until the model is loaded.
 
         Args:
-            said: the text; or a list of messages, as `[{"role": "user", "content": "I own a boat."}]`, in the shape of
-                OpenAI, Anthropic, Google or LangChain: their own objects will do. What a person said is looked at;
-                calls of tools, their results, images and the words of the system are passed over.
-            given: of a text, what `store` takes; of messages `metadata`, for whatever is kept of them.
+            said: a text; or a list of messages, as `[{"role": "user", "content": "I own a boat."}]`, in the form of
+                OpenAI, Anthropic, Google or LangChain, whose own objects are accepted. Only what a person said is read;
+                tool calls, their results, images and system messages are ignored.
+            given: for a text, the arguments of `store`; for messages `metadata`, for all memories made of them.
 
         Returns:
-            What was added. Of messages it is what is kept of them by now: they are safe on disk, and what takes longer
-            than half a minute is there later.
+            What was added. For messages, the memories captured so far: the messages are safe on disk, and what takes
+            longer than half a minute is added later.
 
         Raises:
-            InputError: a message has a role or a shape that is not known, or see `store`, as for the next ones.
+            InputError: a message has an unknown role or shape, or see `store`, as for the errors below.
             ScopeError, StoreError: see `store`.
         """
         # What is stored before the model has loaded can be found by its words alone, for a while.
@@ -75,7 +79,7 @@ class MemoryView(Facade):
 
         messages, metadata = understood(said), given.pop("metadata", None) or {}
         if given:
-            raise InputError(f"{', '.join(given)} cannot be given for messages; store each text with its own")
+            raise InputError(f"{', '.join(given)} cannot be given for messages; store each text separately")
         lifecycle.checked({"metadata": metadata})
         store, session = self._engine.store, self._context.session_id
         since = store.database.query(newest)
@@ -102,31 +106,33 @@ class MemoryView(Facade):
         metadata: Mapping[str, Any] | None = None,
         channel: Channel = Channel.LIBRARY,
         supersedes: str | None = None,
+        triggers: Sequence[str] | None = None,
     ) -> Stored:
-        """Store a memory; it is on disk when this returns. What is left out is made out from the text.
+        """Store a memory; it is on disk when this returns. Omitted values are derived from the text.
 
         Args:
             text: the memory.
-            category: see `Fact`, as for the next ones.
+            category: see `Fact`, as for the arguments below.
             importance: 0 to 1.
-            entity: of its slot.
-            key: of its slot.
-            value: of its slot.
+            entity: what the memory is about.
+            key: the attribute of the entity.
+            value: the attribute's value.
             why: the reason.
-            tags: instead of those that its words give: texts, or one text with commas.
-            decay_class: how long it lives; None: for good, unless its own words say when it ends.
+            tags: in place of detected ones: a list of strings, or one comma-separated string.
+            decay_class: how long it lives; None: for good, unless its text says when it ends.
             metadata: JSON values.
-            scope: to whom it belongs, as "agent:main user:*" to all users of an agent, or "global" to everybody who
-                uses this store; None: the caller.
-            channel: by which way it comes in.
-            supersedes: id of the memory whose place it takes.
+            scope: whom it belongs to, such as "agent:main user:*" for all users of an agent, or "global" for
+                everybody who uses this store; None: the caller.
+            channel: where it comes from.
+            supersedes: id of the memory it replaces.
+            triggers: up to eight prompts, of 200 characters each, at which the memory matters though none names it.
 
         Returns:
-            The fact as stored; or the one that said the same before, now confirmed; or the one it withdraws. It says
-            which, what it took the place of, and which secrets were left out.
+            The memory as stored; or an existing one that says the same, now confirmed; or the one it withdraws. It says
+            which, what it replaced, and which secrets were left out.
 
         Raises:
-            InputError: a value does not fit.
+            InputError: a value is invalid.
             ScopeError: the caller may not write to this scope.
             StoreError: it could not be written.
         """
@@ -134,48 +140,51 @@ class MemoryView(Facade):
         from perdure.capture.explicit import Given, explicit_fact
 
         replaced = self._own(supersedes) if supersedes else None
-        there = Scope(replaced.scope, replaced.scope_target) if replaced else None
-        home = self._audience.writable(there if scope is None else Scope.parse(scope))
-        if replaced is not None and there != home:
-            raise ScopeError(f"fact {replaced.id} belongs to {there}; what takes its place cannot go to {home}")
+        home = self._place(replaced, scope)
         given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
-        author, engine = self._author(channel), self._engine
-        now = engine.clock.now()
+        author, engine, now = self._author(channel), self._engine, self._engine.clock.now()
+        aimed = self._aimed(triggers, author)
         clean = explicit_fact(text, given, home, author.channel, now, engine.store.zone, engine.categories)
         [prepared] = engine.writer.prepare([clean.fact], now)
         with engine.store.write(author) as tx:
             done = written(tx, engine.writer, prepared, author.channel, replaced.id if replaced else None)
+            _aim(tx, done, aimed)
         return redacted(engine.store, done, clean.redacted, author.channel)
 
     def update(self, fact_id: Named, **values: Any) -> Stored:
         """Change a memory. New words make a new version with a new id; the old one stays for `as_of` and undo.
 
+        When it was stored and said (`created_at`, `source_date`) stays as it was.
+
         Args:
             fact_id: its id, or the beginning of it.
-            values: new values: text, why, category, importance, entity, key, value, tags, decay_class, metadata...
+            values: new values: text, why, category, importance, entity, key, value, tags, decay_class, metadata... And
+                `triggers`, see `store`: they take the place of those that the caller gave before; of others' they do
+                not. An empty list removes them.
 
         Raises:
-            InputError: a value does not fit.
+            InputError: a value is invalid.
             NotFoundError, AmbiguousIdError: see `perdure.errors`.
         """
         from perdure.api.stored import Outcome, redacted, stored
         from perdure.capture.lifetimes import renewed
 
-        old, values = self._own(fact_id), lifecycle.checked(values)
-        engine = self._engine
+        author, engine = self._author(), self._engine
+        old, aimed = self._own(fact_id), self._aimed(values.pop("triggers", None), author)
+        values = lifecycle.checked(values)
         clean = safe_fact(replace(old, **{name: value for name, value in values.items() if name in TEXTS}))
         now = engine.clock.now()
         [prepared] = engine.writer.prepare([clean.fact], now)
         found = {"tags": prepared.fact.tags, **renewed(old, clean.fact, now, engine.store.zone)}
-        author = self._author()
         with engine.store.write(author) as tx:
             fact = lifecycle.update(tx, old.id, values, prepared.vector, found)
             gone = [] if fact.id == old.id else [tx.fact(old.id)]
             done = stored(fact, Outcome.REPLACED if gone else Outcome.STORED, gone, tx.batch)
+            _aim(tx, done, aimed)
         return redacted(engine.store, done, clean.redacted, author.channel)
 
     def forget(self, fact_id: Named) -> Fact:
-        """Leave a memory out of every answer from now on; `unforget` and `undo` bring it back."""
+        """Leave a memory out of every answer from now on; `unforget` and `undo` restore it."""
         old = self._own(fact_id)
         with self._engine.store.write(self._author()) as tx:
             return lifecycle.forget(tx, old.id)
@@ -184,22 +193,22 @@ class MemoryView(Facade):
         self, query: str, *, limit: int = 10, category: str | None = None, tag: str | None = None,
         as_of: Moment | None = None, scope: str | None = None, metadata: Mapping[str, Any] | None = None,
     ) -> Sequence[Hit]:  # fmt: skip
-        """Return the memories that are nearest to a query, best first, each with its score: nothing is left out.
+        """Return the memories nearest to a query, best first, each with its score; there is no minimum score.
 
         The first call waits until the model is loaded.
 
         Args:
-            query: what is looked for.
-            limit: so many at the most.
-            category: of this category.
-            tag: with this tag.
+            query: what to search for.
+            limit: maximum number of results.
+            category: only this category.
+            tag: only memories with this tag.
             as_of: as of this time: a date, ISO 8601 or epoch seconds.
-            scope: of this scope alone, as "user:ada"; None: of all that the caller reads.
-            metadata: with these plain values in their metadata, each alone or in a list.
+            scope: only this scope, such as "user:ada"; None: all that the caller may read.
+            metadata: only memories with these plain values in their metadata, each alone or in a list.
 
         Raises:
-            InputError: the query is empty, the limit out of range, or a value does not fit.
-            ScopeError: the scope is none.
+            InputError: the query is empty, the limit out of range, or a value invalid.
+            ScopeError: the scope is malformed.
         """
         from perdure.api.fact_search import search_facts
 
@@ -216,16 +225,16 @@ class MemoryView(Facade):
         """Return memories, newest first.
 
         Args:
-            limit: so many at the most.
-            offset: after so many others.
-            category: of this category.
-            tag: with this tag.
-            scope: of this scope alone; see `search`, as for `metadata`.
-            metadata: with these values.
+            limit: maximum number of results.
+            offset: number of results to skip.
+            category: only this category.
+            tag: only memories with this tag.
+            scope: only this scope; see `search`, as for `metadata`.
+            metadata: only memories with these values.
 
         Raises:
-            InputError: limit or offset are out of range, or a value does not fit.
-            ScopeError: the scope is none.
+            InputError: limit or offset are out of range, or a value is invalid.
+            ScopeError: the scope is malformed.
         """
         chosen = _chosen(category, scope, metadata)
         return self._engine.store.database.query(listing.list_facts, self._view(tag=tag), chosen, limit, offset)
@@ -235,7 +244,7 @@ class MemoryView(Facade):
         return self.forget(fact_id)
 
     def history(self, fact_id: Named) -> History:
-        """Return all versions of a memory, also if it is forgotten, and what was done to them.
+        """Return all versions of a memory, even if it is forgotten, and the changes made to them.
 
         Raises:
             InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
@@ -255,28 +264,45 @@ class MemoryView(Facade):
         """Return the block for a prompt, as a host would get it, or None if nothing is relevant.
 
         Args:
-            prompt: what is asked.
-            as_of: what was true at that time: a date, ISO 8601 or epoch seconds.
-            include_superseded: also former versions.
-            tag: only memories with this tag, found by their words: nothing is embedded.
-            expand: also ask in other words of the language model; None: as `recall_expansion` says.
-            receipt_to: takes the receipt, for `why`; then nothing is counted or written to the store.
+            prompt: the user's prompt.
+            as_of: recall as of this time: a date, ISO 8601 or epoch seconds.
+            include_superseded: include former versions.
+            tag: only memories with this tag, found by keyword: nothing is embedded.
+            expand: also search rewordings by the language model; None: as `recall_expansion` says.
+            receipt_to: receives the receipt, for `why`; then nothing is counted or written to the store.
         """
         wanted = None if tag is None else tags_of(tag)
         asked = Asked(moment(as_of), include_superseded, wanted, expand=in_search(self._engine.settings, expand))
         if not isinstance(prompt, str):
             raise refused(prompt, "a text", "prompt")
         if self._engine.closed:
-            raise StoreClosedError("this memory is closed; Memory.open() opens it anew")
+            raise StoreClosedError("this memory is closed; reopen it with Memory.open()")
         return self._engine.recall(prompt, self._context, asked, receipt_to)
 
     def get(self, fact_id: Named) -> Fact:
-        """Return the fact with this id, or the only one whose id begins so (at least 8 digits).
+        """Return the memory with this id, or the only one whose id begins with it (at least 8 digits).
 
         Raises:
             InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
         """
         return self._engine.store.database.query(search.by_prefix, fact_id, self._view(include_superseded=True))
+
+    def _place(self, replaced: Fact | None, scope: str | None) -> Scope:
+        """Return where a memory is stored: what it replaces has to be there."""
+        there = Scope(replaced.scope, replaced.scope_target) if replaced else None
+        home = self._audience.writable(there if scope is None else Scope.parse(scope))
+        if replaced is not None and there != home:
+            raise ScopeError(f"memory {replaced.id} belongs to {there}; its replacement cannot go to {home}")
+        return home
+
+    def _aimed(self, texts: Sequence[str] | None, author: Author) -> _Aimed | None:
+        """Return triggers as `Transaction.put_triggers` takes them; None: the caller says nothing of them."""
+        if texts is None:
+            return None
+        from perdure.index.aiming import aimed
+
+        found = checked(texts)
+        return found, origin_of(author.channel), aimed(self._engine.model.embedder(), self._engine.model.scale(), found)
 
     def _own(self, fact_id: Named) -> Fact:
         """Return a fact that is to be changed, also if it is forgotten or superseded."""
@@ -286,13 +312,18 @@ class MemoryView(Facade):
         return fact
 
 
+def _aim(tx: Transaction, done: Stored, aimed: _Aimed | None) -> None:
+    if aimed is not None and done.id not in {fact.id for fact in done.gone}:
+        tx.put_triggers(done.id, *aimed)
+
+
 def _chosen(category: str | None, scope: str | None, metadata: Mapping[str, Any] | None) -> listing.Filter:
-    """Return what chooses these memories."""
+    """Return the filter for these memories."""
     if not isinstance(metadata, Mapping | None):
         raise refused(metadata, "names and plain values", "metadata")
     marks = tuple(
         (clean(name), clean(value) if isinstance(value, str) else value) for name, value in (metadata or {}).items()
     )
     if strange := [name for name, value in marks if not isinstance(value, str | int | float | None)]:
-        raise InputError(f"metadata {strange[0]!r} is looked for by a text, a number, True, False or None alone")
+        raise InputError(f"metadata {strange[0]!r} can only be searched by a string, a number, True, False or None")
     return listing.Filter(category=category, scope=None if scope is None else Scope.parse(scope), marks=marks)

@@ -1,10 +1,9 @@
-"""Commands that keep and change memories, their links, and the names of things."""
+"""Commands that store and change memories, links and aliases."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import click
@@ -14,101 +13,138 @@ from perdure.api.tool_arguments import Store, Update
 from perdure.cli.facts import print_facts, print_stored, whichever
 from perdure.cli.operation import operation
 from perdure.cli.options import arguments_option, project_option
-from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, choose, day, edited
-from perdure.errors import AmbiguousIdError, InputError, NotFoundError
+from perdure.cli.output import (
+    FOUND_NOTHING,
+    NOT_ASKED,
+    OK,
+    SHORT_ID,
+    Output,
+    choose,
+    day,
+    edited,
+    is_asked,
+    tell,
+)
+from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
 from perdure.store.links import TYPES
 from perdure.store.listing import Filter, State, state_of
 from perdure.store.scope import Scope
+from perdure.store.short_ids import is_id
 from perdure.text.pluralize import counted
 
 CHOICES = 10
-"""Memories to choose from."""
+"""Memories offered to choose from."""
+UNCHANGED = "Nothing changed."
 
-_scope = click.option("--scope", help='"global", "user:ID", "agent:ID", "project:ID"...; without it your own.')
-_type = click.option("--type", "link_type", type=click.Choice(TYPES), default="RELATED_TO", show_default=True)
+_triggers = click.option(
+    "--trigger", "triggers", multiple=True, help="What you might say when it matters; may be repeated."
+)
+_scope = click.option("--scope", help='Scope: "global", "user:ID", "agent:ID", "project:ID"... Default: your own.')
+_type = click.option(
+    "--type", "link_type", type=click.Choice(TYPES), default="RELATED_TO", show_default=True, help="Type of the link."
+)
 
 
 @operation(model=True)
 @click.argument("words", metavar="[TEXT]", required=False)
-@click.option("--text", "text", help="The memory, instead of the argument.")
+@click.option("--text", "text", help="Text of the memory, instead of the argument.")
 @arguments_option("category importance entity key value why tags decay_class supersedes", Store)
+@_triggers
 @_scope
 @project_option
-def store(memory: Memory, output: Output, words: str | None, text: str | None, tags: str | None, **given: Any) -> None:
+def store(
+    memory: Memory, output: Output, words: str | None, text: str | None, tags: str | None, triggers: Sequence[str],
+    **given: Any,
+) -> None:  # fmt: skip
     """Store a memory.
 
-    The answer says what it takes the place of, or that it was known. Secrets in it are left out; the answer says
-    which, and how the vault keeps them.
+    The output says which memory it replaces, or that it was already known. Secrets are redacted; the output names them
+    and says how to keep them in the vault.
 
     Example: perdure store "The staging database is called heron." --tags infra
     """
     if (words is None) == (text is None):
-        raise click.UsageError("give the memory once: as the argument or with --text")
-    print_stored(output, memory.store(text or words or "", tags=tags or None, channel=Channel.CLI, **given))
+        raise click.UsageError("give the text once: as the argument or with --text")
+    given |= {"tags": tags or None, "triggers": triggers or None}
+    print_stored(output, memory.store(text or words or "", channel=Channel.CLI, **given))
 
 
 @operation(model=True)
 @arguments_option("text category importance entity key value why tags decay_class", Update, Store)
-@click.option("--summary", help="Stands for a long text in a recalled block.")
-def update(memory: Memory, output: Output, fact_id: str, **given: Any) -> None:
-    """Change a memory. The former version stays for `perdure history` and `perdure undo`.
+@click.option("--summary", help="Summary that replaces a long text in a recalled block.")
+@_triggers
+def update(memory: Memory, output: Output, fact_id: str, triggers: Sequence[str], **given: Any) -> None:
+    """Change a memory and keep the former version.
+
+    A new text, slot or summary creates a new version with its own id and the former dates. `perdure history` shows
+    the versions; `perdure undo` reverts. Triggers replace those you gave before; `--trigger ""` removes them.
 
     Example: perdure update 1f0c9a3e --text "The staging database is called egret."
     """
     values = {name: value for name, value in given.items() if value is not None}
+    if triggers:
+        values["triggers"] = [] if triggers == ("",) else triggers
     if not values:
-        raise click.UsageError("say what is to change, as with --text or --category")
+        raise click.UsageError("name what to change, for example with --text or --category")
     print_stored(output, memory.update(fact_id, **values))
 
 
 @operation(model=True)
 @click.argument("which", metavar="[ID|QUERY]", required=False)
 def edit(memory: Memory, output: Output, which: str | None) -> int:
-    """Change the words of a memory in your editor; the former version stays, as with `perdure update`.
+    """Edit a memory's text in your editor.
 
-    The editor is that of VISUAL or EDITOR, or the usual one of the system. Of several memories that a query finds you
-    are asked which you mean; without ID or QUERY, which of the newest. Nothing is changed if the editor fails, or if
-    the text comes back as it was or empty.
+    VISUAL or EDITOR names the editor. If a query matches several memories, choose one; without an argument, choose from
+    the newest. If the editor fails, or the text is unchanged or empty, nothing changes.
 
-    Exit code 1: nothing fits; or several do and nobody is there to be asked, so that they are listed.
+    Exit code 1: nothing matched, or several memories matched and there is no terminal to ask on.
 
     Example: perdure edit "staging database"
     """
-    found = _found(memory, which)
-    fact = found[0] if len(found) == 1 else _chosen(output, found)
-    if fact is None:
+    if which is None:
+        found = [each.fact for each in memory.admin.inventory(states=[State.PRESENT], limit=CHOICES).facts]
+    else:
+        found, _ = _found(memory, [which])
+    chosen = _chosen(output, found, "Edit") if len(found) > 1 else found
+    if not chosen:
         print_facts(output, found)
         return FOUND_NOTHING
-    text = edited(fact.text)
-    if text is None:
-        print_facts(output, [fact], outcome="unchanged")
-        output.line("Nothing was changed.")
-    else:
-        print_stored(output, memory.update(fact.id, text=text))
+    for fact in chosen:
+        text = edited(fact.text)
+        if text is None:
+            print_facts(output, [fact], outcome="unchanged")
+            output.line(UNCHANGED)
+        else:
+            print_stored(output, memory.update(fact.id, text=text))
     return OK
 
 
 @operation()
-@click.option("--scope", help="All of this scope, instead of one.")
+@click.argument("which", nargs=-1, metavar="[ID...|WORDS...]")
+@click.option("--scope", help="Forget everything in this scope.")
 @project_option
-@click.option("--after", help="All said at or after this time.")
-@click.option("--before", help="All said before this time.")
-@click.option("--category", help="Of these only the ones of this category.")
+@click.option("--after", help="Forget everything said at or after this time.")
+@click.option("--before", help="Forget everything said before this time.")
+@click.option("--category", help="With --scope, --after or --before: only this category.")
 def forget(
-    memory: Memory, output: Output, fact_id: str | None, scope: str | None, after: str | None, before: str | None,
-    category: str | None, dry_run: bool,
+    memory: Memory, output: Output, which: tuple[str, ...], scope: str | None, after: str | None, before: str | None,
+    category: str | None, dry_run: bool, yes: bool,
 ) -> int:  # fmt: skip
-    """Leave a memory out of every answer from now on; `perdure unforget` and `perdure undo` bring it back.
+    """Forget memories: never recall them again.
 
-    Example: perdure forget 1f0c9a3e
+    IDs are forgotten at once. For WORDS, choose among the memories that contain them. `perdure undo` and
+    `perdure unforget` restore them; `perdure purge` erases for good.
+
+    Exit code 1: nothing matched; 2: words matched, but there is neither a terminal nor --yes.
+
+    Example: perdure forget "staging database"
     """
-    if (fact_id is None) == (scope is None and after is None and before is None):
-        raise click.UsageError("give either an ID, or --scope, --after or --before for many")
-    if fact_id is not None:
-        print_facts(output, [memory.get(fact_id) if dry_run else memory.forget(fact_id)])
-        return OK
+    if bool(which) == (scope is not None or after is not None or before is not None):
+        raise click.UsageError("give either IDs or words, or --scope, --after or --before")
+    if which:
+        return _forget(memory, output, which, dry_run=dry_run, yes=yes)
     within = Scope.parse(scope) if scope else None
     chosen = Filter(category=category, scope=within, after=after, before=before)
     count = memory.admin.forget_many(chosen, dry_run=dry_run)
@@ -117,18 +153,33 @@ def forget(
     return OK if count else FOUND_NOTHING
 
 
+def _forget(memory: Memory, output: Output, which: tuple[str, ...], *, dry_run: bool, yes: bool) -> int:
+    """Forget memories named by ids, or those chosen among the ones that words name."""
+    found, by_words = _found(memory, which)
+    chosen = _chosen(output, found, "Forget") if by_words and not (dry_run or yes) else found
+    if not chosen:
+        print_facts(output, found)
+        if found:
+            tell("Nothing was forgotten. Name the ids, or repeat with --yes to forget all of these.")
+        return NOT_ASKED if found else FOUND_NOTHING
+    print_facts(output, chosen if dry_run else [memory.forget(fact.id) for fact in chosen])
+    ids = " ".join(fact.id[:SHORT_ID] for fact in chosen)
+    output.line("Would be forgotten." if dry_run else f"Forgotten. Undo: perdure unforget {ids}")
+    return OK
+
+
 @operation()
-def unforget(memory: Memory, output: Output, fact_id: str) -> None:
-    """Bring a forgotten memory back.
+def unforget(memory: Memory, output: Output, fact_ids: tuple[str, ...]) -> None:
+    """Restore forgotten memories.
 
     Example: perdure unforget 1f0c9a3e
     """
-    print_facts(output, [memory.unforget(fact_id)])
+    print_facts(output, [memory.unforget(each) for each in fact_ids])
 
 
 @operation()
 def pin(memory: Memory, output: Output, fact_id: str) -> None:
-    """Keep a memory for good, and bring it up in every conversation.
+    """Keep a memory forever and recall it in every conversation.
 
     Example: perdure pin 1f0c9a3e
     """
@@ -137,7 +188,7 @@ def pin(memory: Memory, output: Output, fact_id: str) -> None:
 
 @operation()
 def unpin(memory: Memory, output: Output, fact_id: str) -> None:
-    """Treat a pinned memory like any other again.
+    """Unpin a memory.
 
     Example: perdure unpin 1f0c9a3e
     """
@@ -146,7 +197,7 @@ def unpin(memory: Memory, output: Output, fact_id: str) -> None:
 
 @operation()
 @_type
-@click.option("--strength", type=float, default=1.0, show_default=True, help="0 to 1.")
+@click.option("--strength", type=float, default=1.0, show_default=True, help="Strength of the link, 0 to 1.")
 def link(memory: Memory, output: Output, source: str, target: str, link_type: str, strength: float) -> None:
     """Link two memories.
 
@@ -154,25 +205,25 @@ def link(memory: Memory, output: Output, source: str, target: str, link_type: st
     """
     made = memory.link(source, target, link_type, strength)
     output.json(made)
-    output.line(f"{made.source[:SHORT_ID]} {made.type} {made.target[:SHORT_ID]} ({made.strength:g})")
+    _print_link(output, memory, made.source, f"{made.type} ({made.strength:g})", made.target)
 
 
 @operation()
 @_type
 def unlink(memory: Memory, output: Output, source: str, target: str, link_type: str, dry_run: bool) -> None:
-    """Remove a link between two memories; `perdure undo` brings it back.
+    """Remove a link between two memories; revert with `perdure undo`.
 
     Example: perdure unlink 1f0c9a3e 77ab01cd --type CAUSED_BY
     """
     memory.unlink(source, target, link_type, dry_run=dry_run)
     output.json({"source": source, "target": target, "type": link_type, "dry_run": dry_run})
-    done = "would be gone" if dry_run else "is gone"
-    output.line(f"{source[:SHORT_ID]} {link_type} {target[:SHORT_ID]} {done}.")
+    _print_link(output, memory, source, link_type, target)
+    output.line("Would be removed." if dry_run else "Removed.")
 
 
 @click.group()
 def alias() -> None:
-    """Say which names are of one thing: who asks by one of them finds what is said of both.
+    """Manage aliases: other names for one thing, searched together.
 
     Example: perdure alias list
     """
@@ -181,7 +232,7 @@ def alias() -> None:
 @operation(alias, "add", model=True)
 @_scope
 def add_alias(memory: Memory, output: Output, name: str, other: str, scope: str | None) -> None:
-    """Keep that a thing has another name.
+    """Add another name for a thing.
 
     Example: perdure alias add "GitHub Actions" GHA
     """
@@ -190,7 +241,7 @@ def add_alias(memory: Memory, output: Output, name: str, other: str, scope: str 
 
 @operation(alias, "list", reads=True)
 def list_aliases(memory: Memory, output: Output) -> None:
-    """List the names that prompts are also asked by, newest first: what you have said, and what you have set.
+    """List aliases, newest first.
 
     Example: perdure alias list --json
     """
@@ -199,21 +250,21 @@ def list_aliases(memory: Memory, output: Output) -> None:
 
 @operation(alias, "remove")
 def remove_alias(memory: Memory, output: Output, name: str, other: str | None, dry_run: bool) -> None:
-    """Forget that two names are of one thing; without OTHER, whatever else NAME is called.
+    """Remove an alias; without OTHER, all aliases of NAME.
 
-    The memories that say so are forgotten; `perdure undo` brings them back.
+    This forgets the memories that state it; `perdure undo` restores them.
 
     Example: perdure alias remove GHA --dry-run
     """
     _print_aliases(output, memory.aliases.remove(name, other, dry_run=dry_run))
-    output.line("Would be forgotten." if dry_run else "Forgotten; perdure undo brings it back.")
+    output.line("Would be removed." if dry_run else "Removed. Undo: perdure undo")
 
 
 @operation()
-@click.option("--session", help="All changes of this session.")
-@click.option("--batch", help="This change.")
+@click.option("--session", help="Undo all changes of this session.")
+@click.option("--batch", help="Undo this batch of changes, by its id.")
 def undo(memory: Memory, output: Output, session: str | None, batch: str | None, dry_run: bool) -> None:
-    """Take back the last change, or all of a session.
+    """Undo the last change, or all changes of a session.
 
     Example: perdure undo --dry-run
     """
@@ -221,42 +272,57 @@ def undo(memory: Memory, output: Output, session: str | None, batch: str | None,
     output.json(undone, dry_run=dry_run)
     if output.as_json:
         return
-    output.table(("id", "is now", "text"), [(each[:SHORT_ID], *_now(memory, each)) for each in undone.facts])
-    output.line(f"{'Would change' if dry_run else 'Changed'} {counted(len(undone.facts), 'memory')} back.")
+    output.table(("id", "state", "text"), [(each[:SHORT_ID], *_now(memory, each)) for each in undone.facts])
+    output.line(f"{'Would revert' if dry_run else 'Reverted'} {counted(len(undone.facts), 'memory')}.")
     if undone.conflicts:
-        left = ", ".join(fact_id[:SHORT_ID] for fact_id in undone.conflicts)
-        output.line(f"Left alone, as they were changed again since: {left}")
+        output.line("Not reverted, because they have changed since:")
+        rows = [(each[:SHORT_ID], *_now(memory, each)) for each in undone.conflicts]
+        output.table(("id", "state", "text"), rows)
 
 
-def _found(memory: Memory, which: str | None) -> list[Fact]:
-    if which is None:
-        return [each.fact for each in memory.admin.inventory(states=[State.PRESENT], limit=CHOICES).facts]
-    with suppress(InputError, NotFoundError, AmbiguousIdError):
-        return [memory.get(which)]
-    # A memory is named by words of its own: what is merely near is not what was meant.
-    return [hit.fact for hit in memory.admin.search(which, limit=CHOICES) if hit.coverage]
+def _found(memory: Memory, which: Sequence[str]) -> tuple[list[Fact], bool]:
+    """Return the memories that ids or words name, and whether words did."""
+    # A short id of letters alone may be a word. Where memories hold that word, it is one.
+    if not all(map(is_id, which)):
+        hits = [hit for hit in memory.admin.search(" ".join(which), limit=CHOICES) if hit.coverage]
+        if hits:
+            return [hit.fact for hit in hits if hit.coverage == max(each.coverage for each in hits)], True
+    try:
+        return [memory.get(each) for each in which], False
+    except (InputError, NotFoundError):
+        if all(map(is_id, which)):
+            raise
+        return [], True
 
 
-def _chosen(output: Output, found: list[Fact]) -> Fact | None:
-    if output.as_json or not found:
-        return None
+def _chosen(output: Output, found: list[Fact], verb: str) -> list[Fact]:
+    """Return what somebody chooses, or nothing without a terminal. To choose none raises click.Abort."""
+    if output.as_json or not found or not is_asked():
+        return []
     rows = [(number, fact.id[:SHORT_ID], day(fact.effective_date), fact.text) for number, fact in enumerate(found, 1)]
     output.table(("", "id", "day", "text"), rows)
-    number = choose("Which one", len(found))
-    return None if number is None else found[number]
+    if not (chosen := choose(verb, len(found))):
+        raise click.Abort
+    return [found[at] for at in chosen]
+
+
+def _print_link(output: Output, memory: Memory, source: str, middle: str, target: str) -> None:
+    for fact_id, before in ((source, ""), (target, f"  {middle} -> ")):
+        fact = whichever(memory, fact_id)
+        output.line(f"{before}{fact.id[:SHORT_ID]} {fact.text}")
 
 
 def _print_aliases(output: Output, facts: Sequence[Fact]) -> None:
     rows = [(fact.id[:SHORT_ID], fact.entity, fact.value, fact.text) for fact in facts]
-    none = "No other names are known. Add one: perdure alias add NAME OTHER"
-    output.both({"aliases": facts}, ("id", "name", "also", "said as"), rows, none=none)
+    none = "No aliases. Add one: perdure alias add NAME OTHER"
+    output.both({"aliases": facts}, ("id", "name", "alias", "text"), rows, none=none)
 
 
 def _now(memory: Memory, fact_id: str) -> tuple[str, str]:
-    """Return the state and the text of a memory."""
+    """Return a memory's state and text."""
     try:
         fact = whichever(memory, fact_id)
     except NotFoundError:
-        # What was assigned to the caller is back where it was.
-        return "somebody else's", ""
+        # An assigned memory is back with its former owner.
+        return "another user's", "(purged or not visible)"
     return state_of(fact, time.time()), fact.text

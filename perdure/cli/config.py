@@ -1,4 +1,4 @@
-"""`perdure config`: what is set, where, and setting it."""
+"""`perdure config`: show and change settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perdure.cli.operation import operation
 from perdure.cli.output import FOUND_NOTHING, OK, Output, tell
 from perdure.engine.config_file import set_setting, unset_setting
 from perdure.engine.paths import config_file
-from perdure.engine.setting_sources import ADDRESSES, without_password
+from perdure.engine.setting_sources import ADDRESSES, OPTIONS, shown_options, without_password
 from perdure.engine.settings import Settings, check_known
 
 DEFAULT = "default"
@@ -19,25 +19,27 @@ DEFAULT = "default"
 
 @click.group()
 def config() -> None:
-    """Show and change settings. What a host's own config or a program sets is not seen here.
+    """Show and change settings.
+
+    Settings from a host's own config or from code are not shown.
 
     Example: perdure config show
     """
 
 
 @operation(config)
-@click.option("--changed", is_flag=True, help="Only what is set somewhere.")
+@click.option("--changed", is_flag=True, help="Only settings that are set somewhere.")
 def show(output: Output, changed: bool) -> None:
-    """Show every setting, its value and where that comes from.
+    """Show every setting, its value and its source.
 
     Example: perdure config show --changed
     """
     values, origins = _values(), Settings.origins()
     rows = [(name, values[name], origins.get(name, DEFAULT)) for name in values if name in origins or not changed]
-    output.both(
-        {"settings": {name: {"value": value, "from": origin} for name, value, origin in rows}},
-        ("setting", "value", "from"),
-        [(name, _plain(value), origin) for name, value, origin in rows],
+    output.json({"settings": {name: {"value": value, "from": origin} for name, value, origin in rows}})
+    none = "Every setting has its default value. Change one: perdure config set NAME VALUE"
+    output.table(
+        ("setting", "value", "from"), [(name, _plain(value), origin) for name, value, origin in rows], none=none
     )
 
 
@@ -54,7 +56,9 @@ def get(output: Output, name: str) -> None:
 
 @operation(config, "set")
 def set_(output: Output, name: str, value: str) -> None:
-    """Write a setting to your settings file. Lists are written with commas, maps as JSON.
+    """Write a setting to your settings file.
+
+    Separate list items with commas; write maps as JSON.
 
     Example: perdure config set recall_limit 5
     """
@@ -63,25 +67,27 @@ def set_(output: Output, name: str, value: str) -> None:
     wins = None if origin == str(config_file()) else origin
     told = f"{name} = {_plain(written)} in {config_file()}"
     if wins and not output.as_json:
-        tell(f"{wins} is set, too, and wins")
+        tell(f"{wins} overrides it")
     _say(output, told, name=name, value=written, file=str(config_file()), overridden_by=wins)
 
 
 @operation(config)
 def unset(output: Output, name: str) -> int:
-    """Take a setting out of your settings file, so that its default holds. Exit code 1: it was not in it.
+    """Remove a setting from your settings file.
+
+    Its default applies again. Exit code 1: it was not set there.
 
     Example: perdure config unset recall_limit
     """
     gone = unset_setting(config_file(), name)
-    told = f"{name} is {'no longer' if gone else 'not'} in {config_file()}"
+    told = f"{name} {'removed from' if gone else 'is not set in'} {config_file()}"
     _say(output, told, name=name, removed=gone, file=str(config_file()))
     return OK if gone else FOUND_NOTHING
 
 
 @operation(config)
 def path(output: Output) -> None:
-    """Show where your settings file is, or would be.
+    """Print the path of your settings file.
 
     Example: perdure config path
     """
@@ -89,18 +95,19 @@ def path(output: Output) -> None:
 
 
 def _say(output: Output, line: str, **fields: Any) -> None:
-    """Print a line, or with --json the fields."""
+    """Print a line, or the fields with --json."""
     output.json(fields)
     output.line(line)
 
 
 def _values() -> dict[str, Any]:
     values = Settings.load().model_dump(mode="json")
-    return values | {name: without_password(values[name]) for name in ADDRESSES if values[name]}
+    shown = {name: without_password(values[name]) for name in ADDRESSES if values[name]}
+    return values | shown | {OPTIONS: shown_options(values[OPTIONS])}
 
 
 def _plain(value: Any) -> str:
-    """Return a value as it would be written with `perdure config set`."""
+    """Return a value as `perdure config set` takes it."""
     if value is None:
         return ""
     if isinstance(value, list):

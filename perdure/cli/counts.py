@@ -1,9 +1,8 @@
-"""Commands that count: how the store is, what it holds of whom, and how its jobs went; and memories given to others."""
+"""Commands for the state of the store: status, counts, scopes and background jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,19 @@ from perdure.engine.settings import Settings
 from perdure.errors import StoreBusyError, StorePurgedError, StoreUnavailableError
 from perdure.store.fact import CATEGORIES
 from perdure.store.inbox import waiting_in
-from perdure.store.listing import Filter, Stats
+from perdure.store.listing import Filter
 from perdure.store.scope import EVERYONE, Scope
 from perdure.text.pluralize import counted
+
+MORE = "More: perdure stats (counts), perdure jobs (background), perdure doctor (setup), perdure verify (damage)"
+NONE = "No memories yet. Store one: perdure store TEXT"
 
 
 @operation()
 def status(folder: Path, output: Output) -> int:
-    """Show how the store is, and what is wrong with it.
+    """Show the state of the store and its problems.
 
-    Exit code 1: facts.db is lost, older, foreign or damaged, or the database of `store_url` cannot be used.
+    Exit code 1: facts.db is missing, rolled back, foreign or damaged, or the database in `store_url` is unavailable.
 
     Example: perdure status
     """
@@ -36,89 +38,57 @@ def status(folder: Path, output: Output) -> int:
     output.json(values)
     told = [(name.replace("_", " "), value) for name, value in values.items() if value not in (None, ())]
     output.table(("", ""), told)
+    output.line(MORE)
     return OK if isinstance(state, Status) else FOUND_NOTHING
 
 
 @operation(reads=True)
-def stats(memory: Memory, output: Output, scope: str | None) -> None:
+@click.option("--all", "everyone", is_flag=True, help="Count all scopes, including those of other users.")
+def stats(memory: Memory, output: Output, everyone: bool, scope: str | None) -> None:
     """Count memories by scope and category.
 
-    Example: perdure stats
+    Example: perdure stats --scope project:heron
     """
-    counts = _stats(memory, scope)
-    rows = [("all", counts.total), *counts.by_scope.items(), *counts.by_category.items()]
-    output.both(counts, ("", "memories"), rows)
+    if everyone:
+        if scope is not None:
+            raise click.UsageError("--all and --scope exclude each other")
+        scopes = dict(memory.admin.scopes())
+        output.both(
+            {"total": sum(scopes.values()), "by_scope": scopes}, ("scope", "memories"), scopes.items(), none=NONE
+        )
+        return
+    counts = memory.admin.stats(Filter(scope=Scope.parse(scope) if scope else None))
+    categories = {**dict.fromkeys([*CATEGORIES, *Settings.load().categories], 0), **counts.by_category}
+    output.both(counts, ("", "memories"), [("all", counts.total), *counts.by_scope.items(), *categories.items()])
 
 
-@operation(reads=True)
-def categories(memory: Memory, output: Output, scope: str | None) -> None:
-    """Count the memories of each category, your own categories included.
-
-    Example: perdure categories
-    """
-    known = dict.fromkeys([*CATEGORIES, *Settings.load().categories], 0)
-    counts = {**known, **_stats(memory, scope).by_category}
-    output.both({"categories": counts}, ("category", "memories"), counts.items())
-
-
-@click.group()
-def scope() -> None:
-    """Show to whom memories belong, and give them to others.
-
-    Example: perdure scope list
-    """
-
-
-@operation(scope, "list", reads=True)
-@click.option("--all", "everyone", is_flag=True, help="Every scope of the data folder, whoever may read it.")
-def list_scopes(memory: Memory, output: Output, everyone: bool) -> None:
-    """Count the memories of each scope that you may read.
-
-    Example: perdure scope list --all
-    """
-    counts = dict(memory.admin.scopes() if everyone else memory.admin.stats().by_scope)
-    output.both({"scopes": counts}, ("scope", "memories"), counts.items())
-
-
-@operation(scope, "show", reads=True)
-@click.argument("scope", metavar="SCOPE")
-def show_scope(memory: Memory, output: Output, scope: str) -> None:
-    """Count the memories of one scope by category: "global", "user:ID", "agent:ID", "project:ID"...
-
-    Example: perdure scope show project:heron
-    """
-    wanted, counts = str(Scope.parse(scope)), _stats(memory, scope)
-    rows = [("all", counts.total), *counts.by_category.items()]
-    output.both({"scope": wanted, **asdict(counts)}, (wanted, "memories"), rows)
-
-
-@operation(scope)
+@operation()
 @click.argument("source", metavar="SCOPE")
-@click.option("--to", "whose", help='To whom: "user:ID"; of a session also "agent:ID user:ID".')
-@click.option("--all-users", is_flag=True, help="To all users of the agent, instead of one.")
-@click.option("--session", "sessions", multiple=True, help="Only what this conversation has left; may be repeated.")
+@click.option("--to", "whose", help='New owner: "user:ID"; for a session also "agent:ID user:ID".')
+@click.option("--all-users", is_flag=True, help="Assign to all users of the agent.")
+@click.option("--session", "sessions", multiple=True, help="Only memories from this conversation. Repeatable.")
 def assign(
     memory: Memory, output: Output, source: str, whose: str | None, all_users: bool, sessions: tuple[str, ...],
     dry_run: bool,
 ) -> int:  # fmt: skip
-    """Give what an agent took in without a named user to one of its users, or to all of them.
+    """Assign an agent's memories with no user to one or all users.
 
-    Named users see nothing of it before. Any scope of an agent or a session can be given on; "user:owner" is who
-    names no user. Exit code 1: there is nothing to give.
+    Until then named users see none of them. Agent and session scopes can be assigned; "user:owner" is the default user.
+    Exit code 1: nothing to assign.
 
-    Example: perdure scope assign agent:main --to user:alice --dry-run
+    Example: perdure assign agent:main --to user:alice --dry-run
     """
     if (whose is None) != all_users:
-        raise click.UsageError("say to whom: either --to user:ID or --all-users")
+        raise click.UsageError("name the new owner: --to user:ID or --all-users")
     done = memory.admin.assign(source, whose or f"user:{EVERYONE}", sessions=sessions, dry_run=dry_run)
     output.json(done, dry_run=dry_run)
     what = f"{counted(done.memories, 'memory')} and {counted(done.conversations, 'conversation')}"
-    output.line(f"From {done.source} {'would go' if dry_run else 'went'} to {done.target}: {what}")
+    output.line(f"{'Would assign' if dry_run else 'Assigned'} {what} from {done.source} to {done.target}")
     if done.left:
-        output.line(f"{done.left} conversations stay: {done.target} has some of the same ids")
+        output.line(f"Not assigned: {counted(done.left, 'conversation')}; {done.target} has ones with the same ids")
     if done.batch and Scope.parse(done.target).kind == "agent":
         options = naming(Scope.parse(done.target))
-        output.line(f"Take the memories back with: perdure undo --batch {done.batch} {options}")
+        output.line(f"Undo: perdure undo --batch {done.batch} {options}")
     return OK if done.memories or done.conversations else FOUND_NOTHING
 
 
@@ -126,7 +96,7 @@ def assign(
 @store_options
 @click.pass_context
 def jobs(context: click.Context, home: Path | None, agent: str | None, user: str | None, as_json: bool) -> None:
-    """Show the background jobs: how they went, and when they are due.
+    """Show background jobs: last run, next run and result.
 
     Example: perdure jobs
     """
@@ -138,16 +108,16 @@ def jobs(context: click.Context, home: Path | None, agent: str | None, user: str
     rows: Iterable[tuple[Any, ...]] = (
         (name, *("" if at is None else minute(at) for at in (state.last_run, state.next_run)), state.failures or "",
          state.result or state.state)
-        if state else (name, "", "", "", "not yet due")
+        if state else (name, "", "", "", "not run yet")
         for name, state in found.items()
     )  # fmt: skip
     output.both({"timers": timers, "jobs": found}, ("job", "last run", "next run", "failures", "result"), rows)
-    output.line({"none": "No host looks after this store now."}.get(timers, f"Looked after by {timers}."))
+    output.line({"none": "No process is running them now; a connected host will."}.get(timers, f"Run by {timers}."))
 
 
 @operation(jobs, "run", model=True)
 def run_job(memory: Memory, output: Output, name: str) -> int:
-    """Run a background job now. Exit code 1: it failed.
+    """Run a background job now. Exit code 1: the job failed.
 
     Example: perdure jobs run backup
     """
@@ -157,10 +127,6 @@ def run_job(memory: Memory, output: Output, name: str) -> int:
     output.line(result)
     state = memory.admin.jobs()[name]
     return int(state is not None and state.failures > 0)
-
-
-def _stats(memory: Memory, scope: str | None) -> Stats:
-    return memory.admin.stats(Filter(scope=Scope.parse(scope) if scope else None))
 
 
 def _asked(folder: Path) -> Status | LostStatus:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -18,18 +18,22 @@ from perdure.api.tool_arguments import Recall
 from perdure.cli.operation import operation
 from perdure.cli.options import arguments_option, limit_option, project_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, day, minute, tell
+from perdure.errors import NotFoundError
 from perdure.store.fact import Fact
 from perdure.store.history import Change
 from perdure.store.links import Related
 from perdure.store.listing import Filter, Page, State, state_of, why_hidden
 from perdure.store.scope import OWNER, Scope
+from perdure.store.short_ids import is_named
 from perdure.text.normalise import fts_text
 from perdure.text.pluralize import counted
 
 NAMING = 50
-"""Memories among which `perdure lookup` finds those that name something."""
+"""Search results in which `perdure lookup` looks for a name."""
 
-_superseded = click.option("--superseded", "include_superseded", is_flag=True, help="Also former versions.")
+NONE = "No memory matches."
+
+_superseded = click.option("--superseded", "include_superseded", is_flag=True, help="Include former versions.")
 
 
 @operation(model=True, reads=True)
@@ -40,9 +44,9 @@ def search(
     memory: Memory, output: Output, query: str, category: str | None, entity: str | None, scope: str | None,
     as_of: str | None, **asked: Any,
 ) -> int:  # fmt: skip
-    """Search memories by words and meaning, also those that never come up unasked; they are marked.
+    """Search memories by keywords and meaning, best match first.
 
-    The nearest come first, with their scores. Exit code 1: there is nothing to choose from.
+    Memories that are never recalled automatically are also found, and marked. Exit code 1: there are no memories.
 
     Example: perdure search "staging database" --category entity --limit 5
     """
@@ -54,8 +58,8 @@ def search(
          hit.marks, *places.get(hit.fact.id, ()), hit.fact.text)
         for hit in hits
     ]  # fmt: skip
-    header = ("id", "score", "by", "day", "category", "marks", *places.get("", ()), "text")
-    output.both({"results": hits}, header, rows, none="There is nothing.")
+    header = ("id", "score", "match", "day", "category", "marks", *places.get("", ()), "text")
+    output.both({"results": hits}, header, rows, none="No memories to search. Store one: perdure store TEXT")
     return OK if hits else FOUND_NOTHING
 
 
@@ -64,7 +68,9 @@ def search(
 @_superseded
 @project_option
 def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: str | None, **asked: Any) -> int:
-    """Show what is known about an entity, and a key of it; if nothing is, what names it. Exit code 1: nothing does.
+    """Show memories about an entity, or about one key of it.
+
+    If there are none, show memories that mention it. Exit code 1: nothing found.
 
     Example: perdure lookup user birthday
     """
@@ -73,7 +79,7 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
     if not facts and key is None:
         facts = [hit.fact for hit in memory.admin.search(entity, limit=NAMING, **seen) if _names(hit.fact.text, entity)]
         if facts:
-            tell(f"No memory is about {entity} alone; these name it.")
+            tell(f"No memory is about {entity}; these mention it.")
     print_facts(output, facts)
     return OK if facts else FOUND_NOTHING
 
@@ -84,26 +90,26 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
     "states",
     type=click.Choice([state.value for state in State]),
     multiple=True,
-    help="In this state; may be repeated.",
+    help="Only this state. Repeatable.",
 )
 @arguments_option("category entity tag as_of", Recall)
-@click.option("--after", help="Said at or after this time.")
-@click.option("--before", help="Said before this time.")
-@click.option("--pinned", is_flag=True, help="Only what is pinned.")
-@click.option("--fading", is_flag=True, help="Only what fades and ends one day, or has ended: when, and why.")
-@click.option("--all", "everyone", is_flag=True, help="Also what belongs to named users.")
+@click.option("--after", help="Only said at or after this time.")
+@click.option("--before", help="Only said before this time.")
+@click.option("--pinned", is_flag=True, help="Only pinned memories.")
+@click.option("--fading", is_flag=True, help="Only memories that expire, with the time and reason.")
+@click.option("--all", "everyone", is_flag=True, help="Include memories of other users.")
 @limit_option()
-@click.option("--behind", metavar="ID", help="Behind this memory, the last one of the page before.")
-@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="After so many others.")
+@click.option("--behind", metavar="ID", help="Cursor: id of the previous page's last memory.")
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Results to skip.")
 def list_(
     memory: Memory, output: Output, category: str | None, entity: str | None, scope: str | None, after: str | None,
     before: str | None, as_of: str | None, pinned: bool, fading: bool, everyone: bool, **asked: Any,
 ) -> None:  # fmt: skip
-    """List all memories, newest first: also those that are in no answer, each with the word why.
+    """List all memories, newest first, each with its state.
 
-    A state is present, pending, rejected, search-only, forgotten, former (replaced or withdrawn) or expired.
+    States: present, pending (review), rejected, search-only, forgotten, former (replaced or withdrawn), expired.
 
-    Most are kept for good. `--fading` lists the others, with their end and why.
+    Most memories are kept forever. `--fading` lists those that expire.
 
     Example: perdure list --state pending --state forgotten --limit 5
     """
@@ -111,7 +117,7 @@ def list_(
     chosen = Filter(category, entity, within, after, before, pinned or None, ends=fading or None)
     look = partial(memory.admin.inventory, chosen, as_of=as_of, **asked)
     page = look(everyone=everyone)
-    # How many the whole folder has that fit, but for those shown.
+    # How many of the whole folder match.
     whole = page if everyone or scope else look(everyone=True, limit=1, offset=0, behind=None)
     elsewhere = whole.total - page.total
     if not output.as_json:
@@ -128,22 +134,28 @@ def list_(
 
 @operation(reads=True)
 def show(memory: Memory, output: Output, fact_id: str) -> None:
-    """Show all that is known about one memory, in whatever state it is; eight digits of its id are enough.
+    """Show everything about one memory, in any state.
+
+    Eight digits of its id are enough.
 
     Example: perdure show 1f0c9a3e
     """
     fact, now = whichever(memory, fact_id), time.time()
     hidden, ends = why_hidden(fact, now), ending(fact, now)
-    output.json({"state": state_of(fact, now), "hidden": hidden, "ending": ends, **asdict(fact)})
+    triggers = [{"text": each.text, "origin": each.origin} for each in memory.admin.triggers(fact)]
+    told = {"state": state_of(fact, now), "hidden": hidden, "ending": ends, "triggers": triggers}
+    output.json({**told, **asdict(fact)})
     output.title(fact.text)
-    output.table(("", ""), [row for row in _told(fact, hidden, ends) if row[1]], whole=True)
+    rows = [row for row in _told(fact, hidden, ends) if row[1]]
+    rows += [("trigger", f"{each['text']} ({each['origin']})") for each in triggers]
+    output.table(("", ""), rows, whole=True)
 
 
 @operation(reads=True)
-@click.option("--since", type=click.IntRange(0), default=0, show_default=True, help="Changes after this number.")
+@click.option("--since", type=click.IntRange(0), default=0, show_default=True, help="Only changes after this number.")
 @project_option
 def history(memory: Memory, output: Output, fact_id: str | None, since: int, limit: int = 1000) -> None:
-    """Show all versions of a memory and who changed what; without ID the changes of all memories.
+    """Show a memory's versions and changes; without ID, all changes.
 
     Example: perdure history 1f0c9a3e
     """
@@ -157,14 +169,17 @@ def history(memory: Memory, output: Output, fact_id: str | None, since: int, lim
                 for each in known.versions]  # fmt: skip
         output.table(("id", "day", "state", "text"), rows)
         output.rule("changes")
-    output.table(("number", "time", "change", "id", "other", "by", "text"), map(_row, changes))
+    texts = {each.fact.id: each.fact.text for each in changes}
+    rows = [_row(each, partial(_text_of, memory, texts)) for each in changes]
+    none = "No changes yet. Store a memory: perdure store TEXT"
+    output.table(("number", "time", "change", "by", "id", "text", "other", "its text"), rows, none=none)
 
 
 @operation(reads=True)
-@click.option("--depth", default=2, show_default=True, help="So many links far, 1 to 10.")
+@click.option("--depth", default=2, show_default=True, help="Maximum link distance, 1 to 10.")
 @arguments_option("as_of", Recall)
 def graph(memory: Memory, output: Output, fact_id: str, depth: int, as_of: str | None) -> None:
-    """Show the memories that links lead to from one, as a tree: to the right an arrow, back an arrow to the left.
+    """Show the memories linked to one, as a tree.
 
     Example: perdure graph 1f0c9a3e --depth 3
     """
@@ -176,24 +191,24 @@ def graph(memory: Memory, output: Output, fact_id: str, depth: int, as_of: str |
 
 
 def print_facts(output: Output, facts: Sequence[Fact], **more: Any) -> None:
-    """Print memories, one a line; `more` is what the JSON object holds beside them."""
+    """Print memories, one per line; `more` are further keys of the JSON object."""
     output.json({"facts": facts}, **more)
     places = scopes_of(facts)
     rows = [
         (fact.id[:SHORT_ID], day(fact.effective_date), fact.category, *places.get(fact.id, ()), fact.text)
         for fact in facts
     ]
-    output.table(("id", "day", "category", *places.get("", ()), "text"), rows, none="No memory fits.")
+    output.table(("id", "day", "category", *places.get("", ()), "text"), rows, none=NONE)
 
 
 def scopes_of(facts: Sequence[Fact]) -> Mapping[str, tuple[str, ...]]:
-    """Return the cell of a column of scopes by a memory's id, and its header by ""; nothing if all are the owner's."""
+    """Return the scope cell by memory id, and the header by ""; empty if all are the owner's."""
     shown = {fact.id: (str(Scope(fact.scope, fact.scope_target)),) for fact in facts}
     return {"": ("scope",), **shown} if set(shown.values()) - {(f"user:{OWNER}",)} else {}
 
 
 def print_stored(output: Output, done: Stored) -> None:
-    """Print a memory, and what became of what was to be stored."""
+    """Print a stored memory and what happened to it."""
     print_facts(
         output, [done.fact], outcome=done.outcome, gone=done.gone, batch=done.batch,
         told=done.told(), redacted=done.redacted, advice=done.advice,
@@ -203,13 +218,13 @@ def print_stored(output: Output, done: Stored) -> None:
 
 
 def whichever(memory: Memory, fact_id: str) -> Fact:
-    """Return a memory, also if it is forgotten or expired."""
+    """Return a memory in any state."""
     versions = memory.history(fact_id).versions
-    return next(version for version in versions if version.id.startswith(fact_id.strip().lower()))
+    return next(version for version in versions if is_named(version.id, fact_id))
 
 
 def _names(text: str, entity: str) -> bool:
-    """Return whether all words of a name stand in a text."""
+    """Return whether a text holds all words of a name."""
     return set(fts_text(entity).split()) <= set(fts_text(text).split())
 
 
@@ -225,20 +240,20 @@ def _print_page(output: Output, page: Page, elsewhere: int, fading: bool) -> Non
          *(cells[number] for cells in more.values()), each.fact.category, each.fact.text)
         for number, each in enumerate(page.facts)
     ]  # fmt: skip
-    output.table(("id", "day", "state", *more, "category", "text"), rows, none="No memory fits.")
+    output.table(("id", "day", "state", *more, "category", "text"), rows, none=NONE)
     counts = ", ".join(f"{count} {state}" for state, count in page.states.items())
     if counts:
-        tell(f"{len(page.facts)} of {page.total} are shown; in all {counts}.")
+        tell(f"Showing {len(page.facts)} of {page.total}: {counts}.")
     if page.behind is not None:
-        tell(f"The next page: the same with --behind {page.behind[:SHORT_ID]}")
+        tell(f"Next page: repeat with --behind {page.behind[:SHORT_ID]}")
     if elsewhere:
-        tell(f"Out of your sight, as of named users: {elsewhere} more; perdure list --all shows them.")
+        tell(f"Not shown: {elsewhere} of other users. Include them: perdure list --all")
 
 
 def _told(fact: Fact, hidden: str | None, ends: Ending) -> Iterator[tuple[str, str]]:
-    yield "state", hidden or "present: it may come up by itself"
+    yield "state", hidden or "present: may be recalled"
     yield "kept", ends.told
-    yield "pinned", "yes, it comes up in every conversation" if fact.pinned else ""
+    yield "pinned", "yes, recalled in every conversation" if fact.pinned else ""
     yield "category", fact.category
     yield "tags", ", ".join(fact.tags)
     slot = " / ".join(filter(None, (fact.entity, fact.key)))
@@ -246,33 +261,43 @@ def _told(fact: Fact, hidden: str | None, ends: Ending) -> Iterator[tuple[str, s
     yield "why", fact.why or ""
     yield "said", minute(fact.effective_date)
     yield "stored", minute(fact.created_at) if fact.source_date is not None else ""
-    session = f", in the conversation {fact.provenance_session}" if fact.provenance_session else ""
-    yield "came in by", f"{fact.channel.words}{session}"
-    yield "belongs to", str(Scope(fact.scope, fact.scope_target))
+    session = f", conversation {fact.provenance_session}" if fact.provenance_session else ""
+    yield "source", f"{fact.channel.words}{session}"
+    yield "scope", str(Scope(fact.scope, fact.scope_target))
     used = (
         f", used {counted(fact.access_count, 'time')}, last {minute(fact.last_accessed)}" if fact.last_accessed else ""
     )
-    yield "in a prompt", f"{counted(fact.injected_count, 'time')}{used}"
-    yield "said again", counted(fact.reinforced_count, "time") if fact.reinforced_count else ""
+    yield "recalled", f"{counted(fact.injected_count, 'time')}{used}"
+    yield "repeated", counted(fact.reinforced_count, "time") if fact.reinforced_count else ""
     yield "importance", f"{fact.importance:.2f}"
-    yield "certainty", f"{fact.confidence:.2f}"
+    yield "confidence", f"{fact.confidence:.2f}"
     since = "" if fact.valid_from is None else f"from {minute(fact.valid_from)}"
     until = "" if fact.valid_until is None else f"until {minute(fact.valid_until)}"
-    yield "true", f"{since} {until}".strip()
+    yield "valid", f"{since} {until}".strip()
     yield "replaces", (fact.supersedes_id or "")[:SHORT_ID]
     yield "review", str(fact.metadata.get("review", ""))
     yield "id", fact.id
 
 
-def _row(change: Change) -> tuple[Any, ...]:
+def _row(change: Change, text_of: Callable[[str], str]) -> tuple[Any, ...]:
     time = dt.datetime.fromtimestamp(change.at).astimezone().isoformat(" ", "seconds")
-    other = (change.other_id or "")[:SHORT_ID]
+    other = change.other_id or ""
     by = f"{change.channel} {change.host}".strip()
-    return change.seq, time, change.action, change.fact.id[:SHORT_ID], other, by, change.fact.text
+    its = (other[:SHORT_ID], text_of(other) if other else "")
+    return change.seq, time, change.action, by, change.fact.id[:SHORT_ID], change.fact.text, *its
+
+
+def _text_of(memory: Memory, known: Mapping[str, str], fact_id: str) -> str:
+    if fact_id in known:
+        return known[fact_id]
+    try:
+        return whichever(memory, fact_id).text
+    except NotFoundError:
+        return "(purged or not visible)"
 
 
 def _branches(parent: str, depth: int, reached: Sequence[Related], indent: str) -> list[str]:
-    """Return the lines under a memory: each of those reached stands under the one that its link comes from."""
+    """Return the lines of the tree below a memory."""
     children = [each for each in reached if each.depth == depth and parent in {each.link.source, each.link.target}]
     lines = []
     for each in children:

@@ -1,4 +1,4 @@
-"""What a process of ours logs: lines that a terminal shows and does not obey, whatever a message names."""
+"""Log lines whose control characters are escaped, so that no message drives the terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perdure.text.escape import visible
 
 
 class LineFormatter(logging.Formatter):
-    """Formats a message as one line, and a traceback as the lines that it has."""
+    """Formats a message as one line and a traceback as its own lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """Return the message as one line."""

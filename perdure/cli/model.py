@@ -1,4 +1,4 @@
-"""`perdure model`: which embedding model the store's vectors are of, how it is changed, and what is on this machine."""
+"""`perdure model`: the embedding model of the store, switching it, and the models on this machine."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from perdure.embed.load import find_weights, known_model
 from perdure.engine.composing import load_extensions
 from perdure.engine.engine import WORKER
 from perdure.engine.model import Recipes
-from perdure.engine.opening import open_store
 from perdure.engine.settings import Settings
+from perdure.engine.store_opening import open_store
 from perdure.errors import ModelError, PerdureError, SettingsError
 from perdure.index import shadow
 from perdure.index.calibrate import known, told
@@ -34,6 +34,7 @@ from perdure.text.pluralize import counted
 POLL_SECONDS = 0.2
 RESTART_SECONDS = 2.0
 PATIENCE_SECONDS = 300.0
+NONE = "No vectors yet. They come with the first memory: perdure store TEXT"
 
 
 @click.group()
@@ -46,9 +47,9 @@ def model() -> None:
 
 @operation(model)
 def status(folder: Path, output: Output) -> None:
-    """Show the store's model, those it had before, and how far a switch is.
+    """Show the current and former models and a switch in progress.
 
-    Also how the model did against the former one, on questions made from the store's own memories.
+    Also show how it compares with the former model, on questions made from your memories.
 
     Example: perdure model status
     """
@@ -67,8 +68,10 @@ def status(folder: Path, output: Output) -> None:
         "setting": setting, "advice": advice, "switching": building is not None, "problem": problem, "facts": facts,
         "spaces": listed,
     })  # fmt: skip
-    output.table(("model", "state", "vectors"), [(item.space.name, item.state, item.vectors) for item in found])
-    output.line(f"{counted(facts, 'memory')}; the settings name {setting}")
+    output.table(
+        ("model", "state", "vectors"), [(item.space.name, item.state, item.vectors) for item in found], none=NONE
+    )
+    output.line(f"{counted(facts, 'memory')}; model in the settings: {setting}")
     compared = _shadow(present)
     for text in (_calibrated(present), shadow.told(compared) if compared else None, problem, advice):
         if text:
@@ -77,7 +80,7 @@ def status(folder: Path, output: Output) -> None:
 
 @operation(model, "list")
 def list_models(folder: Path, output: Output) -> None:
-    """Show the local models that perdure knows, which are here, and with * the one that the store uses.
+    """List the local models; * marks the one in use.
 
     Example: perdure model list
     """
@@ -89,15 +92,15 @@ def list_models(folder: Path, output: Output) -> None:
          item["licence"], item["about"])
         for item in described
     ]  # fmt: skip
-    output.table(("", "name", "numbers", "MB", "here", "licence", ""), rows)
-    output.line(f"the store's vectors are of {space.name}" if space else "the store has no vectors yet")
+    output.table(("", "name", "dimensions", "MB", "installed", "licence", "about"), rows)
+    output.line(f"In use: {space.name}" if space else NONE)
 
 
 @operation(model)
 def fetch(output: Output, name: str, dry_run: bool) -> None:
-    """Fetch a local model from the hub. Nothing else does: no other command, no host, no recall.
+    """Download a local model from the hub. No other command does so.
 
-    What comes is checked against the sha256 that perdure knows. One that is cut off goes on where it was.
+    The files are checked against known sha256 sums. An interrupted download resumes.
 
     Example: perdure model fetch bge-small-en-v1.5 --dry-run
     """
@@ -106,7 +109,7 @@ def fetch(output: Output, name: str, dry_run: bool) -> None:
     path, forbidden = _path(wanted), cache.may_fetch(settings.model_offline)
     files = {file: {"bytes": size, "sha256": sha256} for file, (size, sha256) in wanted.pins.items()}
     if path is None and not dry_run:
-        with progress("fetching", _size(wanted), quiet=output.as_json) as advance:
+        with progress("downloading", _size(wanted), quiet=output.as_json) as advance:
             cache.fetch(wanted, settings.model_hub, offline=settings.model_offline, advance=advance)
         path = find_weights(wanted)
     source = _source(wanted)
@@ -115,18 +118,20 @@ def fetch(output: Output, name: str, dry_run: bool) -> None:
         "bytes": _size(wanted), "files": files, "forbidden": forbidden,
     })  # fmt: skip
     if path is not None:
-        output.line(f"{name} is here: {path}")
-        output.line(f"use it: perdure model use {name}")
+        output.line(f"Installed: {name} in {path}")
+        output.line(f"Use it: perdure model use {name}")
         return
-    output.line(f"{name} is not here; {_megabytes(_size(wanted))} MB would come from {settings.model_hub}, {source}")
+    output.line(f"Would download {name}, {_megabytes(_size(wanted))} MB, from {settings.model_hub}, {source}")
     output.table(("file", "bytes", "sha256"), [(file, *each.values()) for file, each in files.items()])
     if forbidden:
-        output.line(f"that is forbidden: {forbidden}")
+        output.line(f"Not allowed: {forbidden}")
 
 
 @operation(model)
 def use(folder: Path, output: Output, name: str, dry_run: bool) -> None:
-    """Switch to a local model: short for `switch --embedder onnx --model NAME`.
+    """Switch to a local model.
+
+    Short for `switch --embedder onnx --model NAME`.
 
     Example: perdure model use bge-small-en-v1.5
     """
@@ -134,13 +139,13 @@ def use(folder: Path, output: Output, name: str, dry_run: bool) -> None:
 
 
 @operation(model)
-@click.option("--embedder", help="Name of the embedder; left out: as the settings say.")
-@click.option("--model", "model_name", help="Model of that embedder: a name or a folder.")
+@click.option("--embedder", help="Name of the embedder; default: from settings.")
+@click.option("--model", "model_name", help="Model of the embedder: a name or a folder.")
 def switch(folder: Path, output: Output, embedder: str | None, model_name: str | None, dry_run: bool) -> None:
-    """Give every memory a vector of another model, then let that model answer.
+    """Re-embed all memories with another model and switch to it.
 
-    The former model answers until then. What was begun goes on by itself if this command is stopped, as soon as
-    a host uses the store. The former vectors are kept for 30 days.
+    The former model is used until then. An interrupted switch resumes when a host uses the store. The former vectors
+    are kept for 30 days.
 
     Example: perdure model switch --embedder sentence-transformers --model /models/e5-small
     """
@@ -149,9 +154,9 @@ def switch(folder: Path, output: Output, embedder: str | None, model_name: str |
 
 @operation(model)
 def rollback(folder: Path, output: Output, dry_run: bool) -> None:
-    """Stop a switch that is under way, or else let the former model answer again.
+    """Cancel a switch, or return to the former model.
 
-    Memories that came since go by words until the worker has given them vectors of that model.
+    Newer memories are found by keywords until the worker has re-embedded them.
 
     Example: perdure model rollback
     """
@@ -159,13 +164,13 @@ def rollback(folder: Path, output: Output, dry_run: bool) -> None:
         space = spaces.rollback(connection, store.clock.now())
         vectors, facts = spaces.progress(connection, space.id)
     output.json({"model": space.name, "facts": facts, "vectors": vectors, "dry_run": dry_run})
-    answers = "would answer" if dry_run else "answers"
-    output.line(f"{space.name} {answers}; vectors for {vectors} of {counted(facts, 'memory')}")
+    answers = "Would use" if dry_run else "Now using"
+    output.line(f"{answers} {space.name}; vectors for {vectors} of {counted(facts, 'memory')}")
 
 
 @operation(model)
 def prune(folder: Path, output: Output, dry_run: bool) -> None:
-    """Delete the vectors of models that the store has left. There is no way back to them then.
+    """Delete the vectors of former models. No rollback afterwards.
 
     Example: perdure model prune --dry-run
     """
@@ -174,7 +179,7 @@ def prune(folder: Path, output: Output, dry_run: bool) -> None:
     pruned = [{"id": item.space.id, "model": item.space.name, "vectors": item.vectors} for item in gone]
     output.json({"dry_run": dry_run, "pruned": pruned})
     output.table(("model", "vectors"), [(item.space.name, item.vectors) for item in gone])
-    output.line("nothing was deleted" if dry_run or not gone else "deleted")
+    output.line("Would be deleted." if dry_run and gone else "Deleted." if gone else "Nothing to delete.")
 
 
 def _switch(folder: Path, output: Output, embedder: str | None, model_name: str | None, dry_run: bool) -> None:
@@ -183,7 +188,7 @@ def _switch(folder: Path, output: Output, embedder: str | None, model_name: str 
     settings = Settings.load({name: value for name, value in given.items() if value is not None})
     space = _named(settings)
     if space is None:
-        raise SettingsError("setting embedder = 'none' names no model; name one: perdure model switch --embedder NAME")
+        raise SettingsError("no model to switch to: embedder is 'none'; name one: perdure model switch --embedder NAME")
     with existing_store(folder, "empty") if dry_run else closing(open_store(folder)) as store:
         former = store.space()
         begun = former is not None and former.id != space.id
@@ -201,14 +206,14 @@ def _switch(folder: Path, output: Output, embedder: str | None, model_name: str 
     })  # fmt: skip
     memories = counted(facts, "memory")
     if not begun:
-        output.line(f"the store's vectors are of {space.name} already; nothing to switch")
+        output.line(f"Already using {space.name}; nothing to switch")
     elif dry_run:
-        output.line(f"{facts - vectors} of {memories} would get a vector of {space.name}, which would answer")
+        output.line(f"Would embed {facts - vectors} of {memories} with {space.name} and switch to it")
     else:
-        output.line(f"{space.name} answers now; vectors for {vectors} of {memories}")
+        output.line(f"Now using {space.name}; vectors for {vectors} of {memories}")
         if compared:
             output.line(shadow.told(compared))
-        output.line("Hosts follow at their next recall. Set the same model in their settings. Back: model rollback")
+        output.line("Hosts switch at their next recall; set this model in their settings. Undo: perdure model rollback")
 
 
 def _described(model: OnnxModel, space: VectorSpace | None) -> dict[str, Any]:
@@ -240,7 +245,7 @@ def _megabytes(count: int) -> int:
 
 
 def _space_of(folder: Path) -> VectorSpace | None:
-    """Return the space of the store; a store that does not exist is not made."""
+    """Return the vector space of the store, without creating a store."""
     if not was_opened(folder):
         return None
     with closing(open_store(folder)) as store, store.database.read() as connection:
@@ -259,26 +264,26 @@ def _calibrated(space: VectorSpace | None) -> str | None:
 
 
 def _shadow(space: VectorSpace | None) -> dict[str, Any] | None:
-    """Return how the model of a space did against the one before it, if that was noted."""
+    """Return how a space's model compared with the one before, if recorded."""
     return space.description.get(shadow.NOTE) or None if space else None
 
 
 def _compared(present: VectorSpace | None) -> tuple[str, str | None]:
-    """Return which model the settings name, and what to do if it is not the store's."""
+    """Return the model in the settings, and advice if it is not the store's."""
     try:
         own = _named(Settings.load())
     except PerdureError as error:
-        return f"a model that cannot be loaded: {error}", None
+        return f"cannot be loaded: {error}", None
     if own is None:
         return "none", None
     if present is None or own.id == present.id:
         return own.name, None
-    advice = f"the store's vectors are of {present.name}; change them: perdure model switch, or change the settings"
+    advice = f"the store uses {present.name}; switch it with perdure model switch, or change the settings"
     return own.name, advice
 
 
 def _follow(store: Store, space: VectorSpace, settings: Settings, *, quiet: bool) -> None:
-    """Have the worker do the switch, and watch it."""
+    """Let the worker do the switch, and watch it."""
     order: dict[str, Any] = settings.model_dump(mode="json", exclude_defaults=True)
     worker = WorkerProcess(WORKER, store.folder, order)
     shown, total = store.database.query(spaces.progress, space.id)
@@ -297,8 +302,8 @@ def _follow(store: Store, space: VectorSpace, settings: Settings, *, quiet: bool
                 now = time.monotonic()
                 moved, shown = (now if done > shown else moved), max(done, shown)
                 if problem or now - moved > PATIENCE_SECONDS:
-                    raise ModelError(f"the switch to {space.name} waits: {problem or 'the worker does not go on'}")
-                # Another process's worker may hold the store, and end before all is done.
+                    raise ModelError(f"switch to {space.name} stalled: {problem or 'the worker makes no progress'}")
+                # Another process's worker may hold the store and stop early.
                 if now - started > RESTART_SECONDS:
                     started = now
                     worker.ensure()

@@ -5,12 +5,12 @@
     def undo(memory: Memory, output: Output, fact_id: str | None, session: str | None, dry_run: bool) -> None:
         "Take back the last change."
 
-What the function asks for says what it works on, and which options come with that: a `memory` is the open store of
-whom --home, --agent and --user name, a `folder` the data folder of --home, an `output` prints as --json says. Each
-other parameter is an option or an argument that is declared above the function, else an option that is in `COMMON`
-by its name, else an argument: one that may be None can be left out.
+The function's parameters choose what it gets and the options that come with it: `memory` is the open store that --home,
+--agent and --user name, `folder` the data folder of --home, `output` prints as --json says. Any other parameter is an
+option or argument declared above the function, else the option of that name in `COMMON`, else an argument; one that
+may be None is optional.
 
-The function returns its exit code, or nothing. Its errors are told by `perdure.cli.main`.
+The function returns its exit code or None. `perdure.cli.main` prints its errors.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ COMMON = {
     "agent": [agent_option],
     "user": [user_option],
 }
-"""The options of a parameter of this name; beside these `limit`, with the parameter's default."""
+"""Options by parameter name; `limit` also takes the parameter's default."""
 _LENT = ("memory", "folder", "output")
-"""What a function may ask to be lent."""
+"""Parameters that the decorator fills."""
 
 
 def operation(
@@ -63,11 +63,11 @@ def operation(
     reads: bool = False,
     **given: Any,
 ) -> Callable[[Run], Any]:
-    """Make a command of a function, of a group or by itself.
+    """Make a function a command, in a group or on its own.
 
-    With `model` it waits for the embedding model; one that only reads or changes facts is quicker without. With
-    `reads`, as with --dry-run, no store is made and nothing is captured; what a person should know beforehand is told
-    on stderr. What else is `given` is click's.
+    With `model` it waits for the embedding model; commands that only read or change facts are quicker without. With
+    `reads`, as with --dry-run, no store is created, nothing is captured, and notices go to stderr. Further keywords
+    are click's.
     """
 
     def decorate(function: Run) -> click.Command:
@@ -86,7 +86,7 @@ def operation(
 
 
 def _working(function: Run, asked: set[str], *, model: bool, reads: bool) -> Run:
-    """Return the function as click calls it, with options for what it works on."""
+    """Return the function as click calls it."""
 
     @functools.wraps(function)
     def run(home: Path | None = None, as_json: bool = False, **arguments: Any) -> int | None:
@@ -110,17 +110,17 @@ def _working(function: Run, asked: set[str], *, model: bool, reads: bool) -> Run
 
 
 def _opened(home: Path | None, arguments: dict[str, Any], *, model: bool, guest: bool) -> Memory:
-    """Open the store for whom the options name."""
-    # Options alone, as of the commands that go without a store, need nothing of it.
+    """Open the store for the caller that the options name."""
+    # Commands without a store must not pay for this import.
     from perdure.api.memory import Memory
 
-    # A command is over before a file could change under it.
+    # A command ends before a file could change under it.
     settings: dict[str, Any] = {"timers": False, "watch": False} | ({} if model else {"embedder": "none"})
     return Memory.open(home, guest=guest, **caller_of(home, arguments), **settings)
 
 
 def _parameter(asked: inspect.Parameter) -> list[Callable[[Any], Any]]:
-    """Return the options of a common name, or else an argument."""
+    """Return the options of this name, or an argument."""
     if asked.name == "limit":
         return [limit_option(asked.default)]
     if asked.name in COMMON:
@@ -141,7 +141,7 @@ def _parameter(asked: inspect.Parameter) -> list[Callable[[Any], Any]]:
 
 
 def _ways(asked: set[str]) -> list[Callable[[Any], Any]]:
-    """Return the options that come with what a function works on."""
+    """Return the options that come with what a function gets."""
     home = [home_option] if asked & {"memory", "folder"} else []
     whose = [agent_option, user_option] if "memory" in asked else []
     return [*home, *whose, *([json_option] if "output" in asked else [])]

@@ -1,7 +1,7 @@
-"""What commands print: colours and tables on a terminal, plain text in a pipe, one object with --json.
+"""Command output: colours and tables on a terminal, plain text in a pipe, one object with --json.
 
-Nothing else in this folder prints or asks. Here each text becomes one line that a terminal shows and does not obey:
-memories, names of files and messages of errors may hold anything.
+Nothing else in this folder prints or prompts. Each text becomes one line with its control characters escaped: memories,
+file names and error messages may hold anything.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 OK = 0
-"""A command that returns nothing ends so, too."""
+"""Also the code of a command that returns None."""
 FOUND_NOTHING = 1
-"""Nothing fits. Checks that found something, and errors of ours with a line on stderr, end so, too."""
+"""Nothing matched. Also the code of checks with findings and of errors."""
 NOT_ASKED = 2
-"""Nothing was done, as nobody is there to be asked."""
+"""Nothing was done: there is no terminal to ask on."""
 NARROW = 12
-"""Characters of a cell that is never wrapped."""
+"""Width of a cell that is never wrapped, in characters."""
 TEXTS = ("text", "its text")
-"""Columns of memories' texts: in a table they have a line, `perdure show` has them whole."""
+"""Columns that hold the text of a memory, cut to one line in a table; `perdure show` prints all of it."""
 SHORT_ID = 8
-"""Digits of an id in a table; they are enough to name a memory by."""
+"""Digits of an id in a table, enough to name a memory."""
 
 
 class Output:
-    """A command's stdout: with `as_json` what `json` is given, without what all the others are given."""
+    """A command's stdout: with `as_json` only what `json` gets, without it only what the other methods get."""
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
 
     def json(self, value: Any, **more: object) -> None:
-        """Print one JSON object: a dataclass or a mapping, and what is said beside it."""
+        """Print one JSON object: a dataclass or a mapping, plus further keys."""
         if self.as_json:
             value = ({**_values(value)} | more) if more else value
             ascii_alone = codecs.lookup(sys.stdout.encoding).name != "utf-8"
@@ -54,16 +54,16 @@ class Output:
     def both(
         self, value: object, header: Sequence[str], rows: Iterable[Sequence[Any]], *, none: str | None = None
     ) -> None:
-        """Print the value with --json, else the table."""
+        """Print the value with --json, otherwise the table."""
         self.json(value)
         self.table(header, rows, none=none)
 
     def title(self, text: str) -> None:
-        """Print what the output is about."""
+        """Print a title."""
         self.line(text, style="bold underline")
 
     def rule(self, text: str) -> None:
-        """Print a heading, with an empty line above."""
+        """Print a heading below an empty line."""
         self.line("")
         self.line(f"--- {text} ---", style="bold")
 
@@ -73,7 +73,7 @@ class Output:
             self.line(line.expandtabs())
 
     def raw(self, text: str) -> None:
-        """Print a text for another program as it is: what is on a terminal gets it as any other."""
+        """Print a text unchanged for another program; a terminal gets it escaped."""
         if sys.stdout.isatty():
             self.text(text)
         else:
@@ -93,15 +93,15 @@ class Output:
     def table(
         self, header: Sequence[str], rows: Iterable[Sequence[Any]], *, whole: bool = False, none: str | None = None
     ) -> None:
-        """Print a table: aligned on a terminal; in a pipe a line for each row, with tabs between its cells.
+        """Print a table: aligned on a terminal, tab-separated lines in a pipe.
 
-        A header with empty names only is left out; `whole` wraps a memory's text on a terminal instead of cutting it.
-        Instead of a table without rows `none` is printed, if it is told; an empty one is nothing.
+        An all-empty header is omitted; `whole` wraps a memory's text on a terminal instead of cutting it. Without rows
+        only the line `none` is printed, if given: never a header alone.
         """
         if self.as_json:
             return
         rows = list(rows)
-        if not rows and none is not None:
+        if not rows:
             if none:
                 self.line(none)
             return
@@ -130,7 +130,7 @@ class Output:
 
 
 def _values(value: Any) -> Any:
-    """Return what JSON has no word for as it can hold it: a dataclass as a mapping, all else by name."""
+    """Convert a value for JSON: a dataclass to a mapping, anything unknown to text."""
     from dataclasses import asdict, is_dataclass
 
     if is_dataclass(value) and not isinstance(value, type):
@@ -139,22 +139,22 @@ def _values(value: Any) -> Any:
 
 
 def day(seconds: float) -> str:
-    """Return the day of a time, where the user is."""
+    """Return the local date of a time."""
     return dt.datetime.fromtimestamp(seconds).astimezone().date().isoformat()
 
 
 def minute(seconds: float) -> str:
-    """Return a time to the minute, where the user is."""
+    """Return a local time to the minute."""
     return dt.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def minute_utc(seconds: float) -> str:
-    """Return a time to the minute, the same on every machine."""
+    """Return a UTC time to the minute."""
     return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _said(cell: object) -> str:
-    """Return what a cell says to people: nothing has no name, and several things are a list with commas."""
+    """Return a cell's text: None is empty, sequences are joined with commas."""
     match cell:
         case None:
             return ""
@@ -173,28 +173,24 @@ def console() -> Console:
 
 
 def tell(text: str) -> None:
-    """Tell people something beside what is printed: a line on stderr."""
+    """Print a line to stderr."""
     sys.stderr.write(f"{visible(text)}\n")
 
 
 def notice(told: Iterable[str]) -> None:
-    """Tell people what they should know of what is printed."""
+    """Print notices to stderr."""
     for line in told:
         tell(f"perdure: {line}")
 
 
 def complain(kind: str, message: str) -> None:
-    """Tell of an error, by the name of its class: people on stderr, a script that wants JSON on stdout."""
+    """Print an error to stderr, and with --json as an object to stdout."""
     tell(f"perdure: {message}")
     _complain_json(kind, message)
 
 
 def complain_of_call(error: click.ClickException) -> None:
-    """Tell of a wrong call as `complain` does, with a hint at how the command is called."""
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        for line in error.format_message().splitlines():
-            tell(line)
-        return
+    """Print a usage error as `complain` does, with the command's usage."""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         for line in error.ctx.get_usage().splitlines():
             tell(line)
@@ -205,73 +201,75 @@ def complain_of_call(error: click.ClickException) -> None:
 
 
 def _complain_json(kind: str, message: str) -> None:
-    # The options may be what is wrong, so they cannot be asked.
+    # The options themselves may be wrong.
     if "--json" in sys.argv:
         Output(True).json({"error": {"kind": kind, "message": message}})
 
 
 def confirm(question: str) -> None:
-    """Ask on stderr before something that cannot be undone; "no" raises click.Abort, nobody there InputError."""
+    """Ask on stderr before something irreversible; "no" raises click.Abort, no terminal InputError."""
     try:
         agreed = click.confirm(visible(question), err=True)
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        raise InputError("nobody is there to be asked; if you mean it, repeat this with --yes") from None
+        raise InputError("no terminal to ask on; to confirm, repeat with --yes") from None
     if not agreed:
         raise click.Abort
 
 
 def is_asked() -> bool:
-    """Return whether somebody is there to be asked."""
+    """Return whether there is a terminal to ask on."""
     return sys.stdin.isatty()
 
 
 def agree(question: str) -> bool:
-    """Ask on stderr for a yes or no."""
+    """Ask on stderr for yes or no; the default is no."""
     return bool(click.confirm(visible(question), err=True))
 
 
-def choose(question: str, count: int) -> int | None:
-    """Ask on stderr for one of so many; return which, from 0 on, or None if nobody is there to be asked."""
-    if not is_asked():
-        return None
-    return int(click.prompt(visible(question), type=click.IntRange(1, count), err=True)) - 1
-
-
-def choose_word(question: str, words: Sequence[str]) -> str:
-    """Ask on stderr for one of some words; return it."""
-    return str(click.prompt(visible(question), type=click.Choice(words, case_sensitive=False), err=True))
+def choose(verb: str, count: int) -> list[int]:
+    """Ask on stderr which of `count` items to use: yes or no for one, else numbers, "all" or none; return indexes."""
+    words = {"all": range(count), "n": (), "no": ()} | ({"y": (0,), "yes": (0,)} if count == 1 else {})
+    question = f"{verb} it? [y/N]" if count == 1 else f"{verb} which? Numbers, all, or Enter for none"
+    while True:
+        answer = str(click.prompt(question, default="", show_default=False, err=True)).strip().lower()
+        numbers = answer.replace(",", " ").split()
+        if answer in words:
+            return list(words[answer])
+        if all(number.isdecimal() and 1 <= int(number) <= count for number in numbers):
+            return sorted({int(number) - 1 for number in numbers})
+        tell(f"invalid answer {answer[:40]!r}; type numbers from 1 to {count}, or: all")
 
 
 def edited(text: str) -> str | None:
-    """Let somebody change a text in their editor; None: it is as it was, was not saved, or nothing is left of it."""
+    """Open a text in the user's editor; None: unchanged, not saved, or emptied."""
     if not sys.stdin.isatty() and not {"VISUAL", "EDITOR"} & os.environ.keys():
-        raise InputError("no terminal is there to edit in; set EDITOR to a program that changes a file")
+        raise InputError("no terminal to edit in; set EDITOR to a program that changes a file")
     try:
         saved = click.edit(f"{text}\n", extension=".md")
     except click.ClickException as error:
-        hint = "set EDITOR to one that works"
+        hint = "set EDITOR to a working editor"
         raise InputError(f"nothing was changed: {error.format_message()}; {hint}") from None
     changed = (saved or "").strip()
     return changed if changed not in ("", text.strip()) else None
 
 
 def ask_secret(question: str, *, again: bool = False) -> str:
-    """Ask on stderr for something that is not shown while it is typed, twice if asked to."""
+    """Ask on stderr for a hidden value, twice with `again`."""
     return str(click.prompt(visible(question), hide_input=True, confirmation_prompt=again, err=True))
 
 
 @contextmanager
 def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[..., None]]:
-    """Show a progress bar on stderr, if that is a terminal; lends the function that moves it, by one or so many."""
+    """Show a progress bar on stderr if that is a terminal; yields a function that advances it."""
     with _bar(what, total, quiet=quiet) as update:
         yield lambda count=1: update(advance=count)
 
 
 @contextmanager
 def steps(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar as `progress` does that is told of steps done and steps to do, and is gone afterwards."""
+    """Show a transient progress bar; yields a function that takes steps done and total."""
     with _bar(what, None, quiet=quiet, transient=True) as update:
         yield lambda done, total: update(completed=done, total=total)
 

@@ -1,4 +1,4 @@
-"""Commands that remove for good: memories with a certificate, secrets, and perdure off this machine."""
+"""Commands that remove for good: purge, scrub and uninstall."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perdure.engine.file_memory import files_options
 from perdure.engine.file_purge import cleaner, scrub_folder
 from perdure.engine.paths import forget_home, recorded_host
 from perdure.engine.settings import Settings
-from perdure.errors import InputError
+from perdure.errors import InputError, StoreError
 from perdure.hooks.types import Channel
 from perdure.maintenance.exchange import fact_count
 from perdure.maintenance.purge import PENDING, Doomed, Purge, certify, holding, plan, purges, resolve
@@ -38,22 +38,22 @@ AUTHOR = Author(Channel.CLI, "cli")
 
 @operation()
 @click.argument("ids", nargs=-1)
-@click.option("--query", help="Also every memory that holds this text.")
-@click.option("--tenant", is_flag=True, help="All memories of the tenant, of everybody, on the server.")
-@click.option("--status", "only_status", is_flag=True, help="Finish and show earlier purges.")
+@click.option("--query", help="Also every memory that contains this text.")
+@click.option("--tenant", is_flag=True, help="All memories of the tenant on the server, for every user.")
+@click.option("--status", "only_status", is_flag=True, help="Finish and list earlier purges.")
 def purge(
     folder: Path, output: Output, ids: tuple[str, ...], query: str | None, tenant: bool, only_status: bool,
     dry_run: bool, yes: bool,
 ) -> int:  # fmt: skip
-    """Remove memories from every file of the data folder; this cannot be undone.
+    """Erase memories from every file, with a certificate. No undo.
 
-    Exit code 1: nothing holds the text, or it is not certified yet that all is gone.
+    Exit code 1: nothing matched, or the removal is not certified yet.
 
     Example: perdure purge 3f2c9a1e --dry-run
     """
     if tenant and not only_status:
         if ids or query:
-            raise InputError("--tenant removes all memories; leave out ids and --query")
+            raise InputError("--tenant removes all memories; omit ids and --query")
         return _purge_tenant(folder, output, dry_run=dry_run, yes=yes)
     with existing_store(folder, "empty") as store:
         if only_status:
@@ -66,7 +66,7 @@ def purge(
         if not yes:
             if not output.as_json:
                 _planned(store, output, chosen)
-            confirm("Remove them for good?")
+            confirm("Remove for good?")
         dismiss(folder)
         made = remove(store, [item.id for item in chosen], AUTHOR)
         return _show(output, [item for item in _finish(store, output) if item.id == made.id])
@@ -74,66 +74,83 @@ def purge(
 
 @operation()
 def scrub(folder: Path, output: Output, dry_run: bool) -> int:
-    """Take the secrets out of what is stored; this cannot be undone. Exit code 1: old bytes are still there.
+    """Remove secrets from stored memories. No undo.
+
+    Exit code 1: old bytes are still on disk.
 
     Example: perdure scrub --dry-run
     """
-    with existing_store(folder) as store, steps("looking for secrets", quiet=output.as_json):
+    with existing_store(folder) as store, steps("scanning for secrets", quiet=output.as_json):
         done = scrub_folder(store, files_options(Settings.load()), AUTHOR, dry_run)
     output.both(done, ("", ""), (asdict(done) | {"facts": len(done.facts)}).items())
     if done.waiting:
-        output.line(f"waits: {done.waiting}. Repeat with: perdure purge --status")
+        output.line(f"Pending: {done.waiting}. Retry: perdure purge --status")
     return int(done.state == PENDING)
 
 
 @operation()
-@click.option("--purge-data", is_flag=True, help="Also remove every memory, backup and secret in the data folder.")
+@click.option("--purge-data", is_flag=True, help="Also remove all memories, backups and secrets.")
 def uninstall(folder: Path, output: Output, purge_data: bool, dry_run: bool, yes: bool) -> None:
-    """Forget which host perdure was installed into and, if asked to, remove the data folder. Memories stay otherwise.
+    """Uninstall perdure from its host, optionally with all its data.
+
+    Memories stay unless you pass --purge-data.
 
     Example: perdure uninstall --purge-data --dry-run
     """
-    recorded = recorded_host()
+    recorded, left = recorded_host(), None
     found = contents(folder) if purge_data else None
     _tell_hosts(output, folder, recorded)
     if found is None:
-        output.line(f"The memories in {folder} stay; --purge-data removes them.")
+        output.line(f"Keeps the memories in {folder}; --purge-data removes them.")
     else:
-        output.line(f"In {folder} these go, {found.size / 1e6:.1f} MB in all:")
+        output.line(f"Removes from {folder} ({found.size / 1e6:.1f} MB):")
         output.table(("",), [(path.name,) for path in found.made])
         if found.others:
-            output.line("These are not ours, and stay:")
+            output.line("Keeps other files there:")
             output.table(("",), [(path.name,) for path in found.others])
     if not dry_run:
         if found is not None:
             if not yes:
-                confirm("Remove them for good?")
+                confirm("Remove for good?")
             dismiss(folder)
+            left = _left_elsewhere(folder)
             remove_all(folder)
         forget_home()
-        output.line("Done. The program itself goes with: pip uninstall perdure")
+        if left:
+            output.line(f"{left} is unreachable; remove the LanceDB tables of these memories there.")
+        output.line("Done. Remove the program with: pip uninstall perdure")
     output.json({
         "home": folder, "host": recorded and recorded[0], "removed": found.made if found else [],
-        "kept": found.others if found else [folder], "done": not dry_run,
+        "kept": found.others if found else [folder], "done": not dry_run, "left": left,
     })  # fmt: skip
 
 
+def _left_elsewhere(folder: Path) -> str | None:
+    """Remove LanceDB tables outside the folder; return their address if it is unreachable."""
+    try:
+        with existing_store(folder) as store:
+            part("lance.drift").drop_elsewhere(store)
+    except StoreError:
+        return Settings.load().lance_url
+    return None
+
+
 def _tell_hosts(output: Output, folder: Path, recorded: tuple[str, Path] | None) -> None:
-    """Tell which hosts have perdure in their config, and how each is rid of it."""
+    """Name the hosts with perdure in their config, and how to remove it."""
     if output.as_json:
         return
     if recorded is not None:
         host, home = recorded
-        output.line(f"{home} is no longer the data folder of {host}.")
-        how = f"; do that first: perdure {host} uninstall" if host in COMMANDS else ""
-        output.line(f"This takes nothing out of the config of {host}{how}.")
+        output.line(f"{host} no longer uses the data folder {home}.")
+        how = f"; run first: perdure {host} uninstall" if host in COMMANDS else ""
+        output.line(f"The config of {host} is not changed{how}.")
     for host in part("hosts.connect.survey").CONNECTED:
         if any(part("hosts.connect.config_file").recorded(host)):
-            output.line(f"perdure stays in the config of {host}; do that first: perdure disconnect {host}")
+            output.line(f"perdure is in the config of {host}; run first: perdure disconnect {host}")
 
 
 def _purge_tenant(folder: Path, output: Output, *, dry_run: bool, yes: bool) -> int:
-    from perdure.engine.opening import open_tenant
+    from perdure.engine.store_opening import open_tenant
 
     with closing(open_tenant(folder)) as store:
         tenant_of(store)
@@ -142,14 +159,14 @@ def _purge_tenant(folder: Path, output: Output, *, dry_run: bool, yes: bool) -> 
         if not yes:
             if not output.as_json:
                 _planned_tenant(store, output)
-            confirm("Remove all of it for good?")
+            confirm("Remove everything for good?")
         dismiss(folder)
         done = purge_tenant(store)
     output.json(done)
-    output.line(f"{sum(done.rows.values())} rows of tenant {done.tenant} are gone, {done.left} are left")
-    _name(output, {"removed": done.files, "stays": done.stays})
+    output.line(f"Removed {counted(sum(done.rows.values()), 'row')} of tenant {done.tenant}, {done.left} left")
+    _name(output, {"removed": done.files, "kept": done.stays})
     output.line(f"Certificate: {done.certificate}")
-    _name(output, {"out of reach": done.beyond})
+    _name(output, {"unreachable": done.beyond})
     return OK if not done.left else FOUND_NOTHING
 
 
@@ -159,10 +176,10 @@ def _planned_tenant(store: Store, output: Output) -> int:
     output.json({"would_remove_memories": count, "would_remove_files": files, "would_stay": stays, "purged_at": at})
     if at is not None:
         day = time.strftime("%Y-%m-%d", time.gmtime(at))
-        output.line(f"The tenant was purged on {day}; what is left of it would be removed, and that certified.")
+        output.line(f"Purged on {day}; would remove what is left, and certify it.")
     else:
-        output.line(f"All {counted(count, 'memory')} of the tenant would be removed, with their history.")
-    _name(output, {"would be removed": files, "would stay": stays})
+        output.line(f"Would remove the whole tenant: {counted(count, 'memory')}, with history.")
+    _name(output, {"would remove": files, "would keep": stays})
     return OK
 
 
@@ -179,7 +196,7 @@ def _finish(store: Store, output: Output) -> list[Purge]:
 
 def _plan(store: Store, ids: tuple[str, ...], query: str | None) -> list[Doomed]:
     if not ids and not (query or "").strip():
-        raise InputError("nothing is named; give ids, --query TEXT or --status")
+        raise InputError("name what to purge: ids, --query TEXT or --status")
     with store.database.read() as connection:
         chosen = [resolve(connection, prefix) for prefix in ids]
         chosen += holding(connection, query.strip()) if query else []
@@ -192,10 +209,10 @@ def _planned(store: Store, output: Output, chosen: list[Doomed]) -> int:
     texts: dict[str, str] = dict(rows)
     doomed = [asdict(item) | {"text": texts[item.id]} for item in chosen]
     output.json({"would_remove": doomed, "damaged_turns": damaged})
-    output.table(("id", "why", "text"), [tuple(each.values()) for each in doomed], none="")
-    output.line(f"{counted(len(chosen), 'memory')} would be removed.")
+    output.table(("id", "why", "text"), [tuple(each.values()) for each in doomed])
+    output.line(f"Would remove {counted(len(chosen), 'memory')}.")
     if damaged and chosen:
-        output.line(f"So would {counted(damaged, 'damaged turn')}, in which nothing can be searched: perdure inbox")
+        output.line(f"Would also remove {counted(damaged, 'damaged turn')}, which cannot be searched: perdure review")
     return OK if chosen else FOUND_NOTHING
 
 
@@ -204,10 +221,10 @@ def _show(output: Output, found: list[Purge]) -> int:
     for item in found:
         output.line(f"{minute(item.asked_at)}  {counted(len(item.facts), 'memory')}  {item.state}  {item.id}")
         if item.waiting:
-            output.line(f"  waits: {item.waiting}. Repeat with: perdure purge --status")
+            output.line(f"  pending: {item.waiting}. Retry: perdure purge --status")
         for path, kind in item.kept:
-            output.line(f"  still holds it: {path} ({kind})")
+            output.line(f"  still in: {path} ({kind})")
         if item.damaged:
-            output.line(f"  removed as well: {counted(item.damaged, 'damaged turn')}, in which nothing can be searched")
-    output.line(f"Not searched: {'; '.join(found[0].beyond)}." if found else "Nothing was purged yet.")
+            output.line(f"  also removed: {counted(item.damaged, 'damaged turn')}, which cannot be searched")
+    output.line(f"Not searched: {'; '.join(found[0].beyond)}." if found else "No purges yet.")
     return int(any(item.state == PENDING for item in found))

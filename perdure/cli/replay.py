@@ -182,11 +182,11 @@ def _ratio(one: dict[str, float], other: dict[str, float]) -> float | None:
 
 
 @operation()
-@click.option("--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True, help="Kind of file.")
-@click.option("--conversation", help="Which conversation of a LoCoMo file; without it the first.")
-@click.option("--keep", type=click.Path(path_type=Path), help="Use this folder for the store and keep it.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True, help="File format.")
+@click.option("--conversation", help="Conversation of a LoCoMo file; default: the first.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep the store in this folder.")
 def replay(output: Output, file: Path, form: str, conversation: str | None, keep: Path | None) -> None:
-    """Play a transcript through the hooks, and show what was kept and how long it took.
+    """Replay a transcript and show what is captured, with timings.
 
     Example: perdure replay session.jsonl --keep ./memory
     """
@@ -195,7 +195,7 @@ def replay(output: Output, file: Path, form: str, conversation: str | None, keep
     with folder(keep) as home, progress("replaying", total, quiet=output.as_json) as advance:
         figures = measure(dialogues, home, advance)
     output.json(figures)
-    output.table(("text",), [(text,) for text in figures.pop("memories")])
+    output.table(("text",), [(text,) for text in figures.pop("memories")], none="Nothing was captured.")
     output.table(("", ""), [(name.replace("_", " "), value) for name, value in figures.items()])
 
 
@@ -237,7 +237,7 @@ def load_script(path: Path | None = None) -> Script:
     try:
         source = path.read_text(encoding="utf-8-sig") if path else packaged_script()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"script {path} cannot be read ({type(error).__name__}); give a JSON file") from error
+        raise InputError(f"cannot read script {path} ({type(error).__name__}); give a JSON file") from error
     try:
         return Script.model_validate_json(source)
     except ValidationError as error:
@@ -340,10 +340,10 @@ def folder(keep: Path | None) -> Iterator[Path]:
 
 
 @operation()
-@click.option("--script", "script_file", type=click.Path(path_type=Path), help="Play this script (docs/demo.md).")
-@click.option("--keep", type=click.Path(path_type=Path), help="Use this folder for the store and keep it.")
+@click.option("--script", "script_file", type=click.Path(path_type=Path), help="Script to play (docs/demo.md).")
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep the store in this folder.")
 def demo(output: Output, script_file: Path | None, keep: Path | None) -> int:
-    """Play a conversation of two sessions in which the agent remembers.
+    """Play two sessions in which an agent remembers.
 
     Example: perdure demo
     """
@@ -356,7 +356,7 @@ def demo(output: Output, script_file: Path | None, keep: Path | None) -> int:
     output.table(("", ""), [(name.replace("_", " "), value) for name, value in asdict(summary).items()])
     output.line("Everything was remembered." if summary.ok else "Something went wrong, see above.", style="bold")
     if keep is not None:
-        output.line(f"The store is in {keep}")
+        output.line(f"Store: {keep}")
     return int(not summary.ok)
 
 

@@ -1,4 +1,4 @@
-"""Commands for what waits for a person's word: memories to review or mend, lines for MEMORY.md, turns in the inbox."""
+"""`perdure review`: what waits for a decision (memories, lines for MEMORY.md, uncaptured turns), and the audit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from perdure.cli.facts import scopes_of
 from perdure.cli.operation import operation
 from perdure.cli.options import limit_option, store_options
 from perdure.cli.output import (
-    FOUND_NOTHING,
     NOT_ASKED,
-    OK,
     SHORT_ID,
     Output,
-    choose_word,
+    choose,
     day,
     is_asked,
     minute,
@@ -29,8 +27,8 @@ from perdure.cli.output import (
     tell,
 )
 from perdure.consolidation.proposals import Proposal
-from perdure.consolidation.suspicions import Suspect
 from perdure.store.fact import Fact
+from perdure.store.short_ids import is_id
 from perdure.text.pluralize import counted
 
 LIMIT = 100
@@ -38,15 +36,16 @@ LIMIT = 100
 
 @click.group(invoke_without_command=True)
 @click.option("--replaced", is_flag=True, help="List what was replaced or withdrawn instead.")
-@click.option("--since", help="With --replaced: from this time on.")
+@click.option("--since", help="With --replaced: only from this time on.")
 @limit_option(LIMIT)
 @store_options
 @click.pass_context
 def review(context: click.Context, /, replaced: bool, since: str | None, **given: Any) -> None:
-    """Review memories that are not recalled before you approve them; without a command, list them.
+    """Review memories and proposals that await your decision.
 
-    With --replaced, list what was replaced or withdrawn beside what took its place; `perdure review take-back` lets
-    one count again.
+    Three kinds of items wait: memories that are not recalled until you approve them, lines proposed for MEMORY.md, and
+    turns that were not captured. `review audit` and `review propose` look for more. With --replaced, list replaced or
+    withdrawn memories; `review take-back` restores one.
 
     Example: perdure review --replaced --since 2026-01-15
     """
@@ -58,51 +57,89 @@ def review(context: click.Context, /, replaced: bool, since: str | None, **given
         else:
             context.invoke(list_waiting, **given)
     elif replaced:
-        raise click.UsageError(f"--replaced lists; it does not go with the command {context.invoked_subcommand}")
+        raise click.UsageError(f"--replaced does not go with the command {context.invoked_subcommand}")
 
 
 @operation(review, "list", reads=True)
 def list_waiting(memory: Memory, output: Output, limit: int = LIMIT) -> None:
-    """List what waits for review, newest first, beside the memory that it is about, if there is one.
+    """List pending items, with their kind.
 
-    What an agent asks for stands beside the memory that it asks to replace or to forget: approve does so, reject leaves
-    that one as it is. What comes back stands beside what had taken its place.
+    A memory about another one is shown with it. If you approve an agent's request, the other one is replaced or
+    forgotten.
 
     Example: perdure review list --json
     """
-    waiting = memory.admin.review(limit)
-    if not waiting:
-        output.line("Nothing waits for review.")
-    _print(output, waiting, {fact.id: about for fact in waiting if (about := beside(memory, fact)) is not None})
+    facts, lines = memory.admin.review(limit), memory.upkeep.proposals.list()
+    turns = memory.admin.inbox()
+    about = {fact.id: other for fact in facts if (other := beside(memory, fact)) is not None}
+    _print(output, facts, about, lines, turns)
+    if not (facts or lines or turns):
+        output.line("Nothing pending. Look for duplicates: perdure review audit; for MEMORY.md: perdure review propose")
 
 
 @operation(review)
-def approve(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> None:
-    """Let memories be recalled from now on, or do what an agent asks for; `perdure undo` takes it back.
+def approve(memory: Memory, output: Output, ids: tuple[str, ...], dry_run: bool) -> None:
+    """Approve memories, agents' requests and lines for MEMORY.md.
+
+    A memory is recalled from now on (`perdure undo` reverts that); a line is written into perdure's section of
+    MEMORY.md.
 
     Example: perdure review approve 1f0c9a3e 77ab01cd
     """
-    _print(output, memory.admin.approve(*fact_ids, dry_run=dry_run))
+    facts, lines = _split(memory, ids)
+    done = [line if dry_run else memory.upkeep.proposals.accept(line.id) for line in lines]
+    _print(output, memory.admin.approve(*facts, dry_run=dry_run) if facts else (), {}, done)
 
 
 @operation(review)
-def reject(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> None:
-    """Keep memories from being recalled unasked; `perdure undo` takes it back.
+def reject(memory: Memory, output: Output, ids: tuple[str, ...], dry_run: bool) -> None:
+    """Reject memories, agents' requests and lines for MEMORY.md.
+
+    Rejected memories are found only by a search (`perdure undo` reverts that); a rejected line is not proposed again.
 
     Example: perdure review reject 1f0c9a3e
     """
-    _print(output, memory.admin.reject(*fact_ids, dry_run=dry_run))
+    facts, lines = _split(memory, ids)
+    done = [line if dry_run else memory.upkeep.proposals.refuse(line.id) for line in lines]
+    _print(output, memory.admin.reject(*facts, dry_run=dry_run) if facts else (), {}, done)
 
 
 @operation(review, "take-back")
-def take_back(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> None:
-    """Let memories that were replaced or withdrawn count again; what took their place stays.
+def take_back(memory: Memory, output: Output, ids: tuple[str, ...], dry_run: bool) -> None:
+    """Restore replaced or withdrawn memories.
 
-    `perdure undo` takes it back.
+    Their replacements stay; `perdure undo` reverts this.
 
     Example: perdure review take-back 1f0c9a3e
     """
-    _print(output, memory.admin.take_back(*fact_ids, dry_run=dry_run))
+    _print(output, memory.admin.take_back(*ids, dry_run=dry_run))
+
+
+@operation(review)
+def propose(memory: Memory, output: Output, dry_run: bool) -> None:
+    """Look for repeated statements to propose for MEMORY.md.
+
+    No file is written until you approve a line.
+
+    Example: perdure review propose
+    """
+    new = memory.upkeep.proposals.find(dry_run=dry_run)
+    _print(output, (), {}, new)
+    if not new:
+        output.line("Nothing new to propose.")
+
+
+@operation(review)
+def drop(memory: Memory, output: Output, ids: tuple[str, ...], dry_run: bool) -> None:
+    """Remove failed or damaged turns for good.
+
+    Turns that still wait to be captured cannot be removed.
+
+    Example: perdure review drop damaged-1f0c9a3e --dry-run
+    """
+    gone = memory.admin.drop_turns(*ids, dry_run=dry_run)
+    _print(output, (), {}, (), gone)
+    output.line(f"{'Would remove' if dry_run else 'Removed'} {counted(len(gone), 'turn')}.")
 
 
 @operation(reads=True)
@@ -114,160 +151,71 @@ def _replaced(memory: Memory, output: Output, since: str | None, limit: int) -> 
          else ("", "")), each.reason)
         for each in found
     ]  # fmt: skip
-    output.both({"replaced": found}, ("id", "day", "text", "replaced by", "its text", "why"), rows)
-    if not found:
-        output.line("Nothing was replaced or withdrawn.")
+    header = ("id", "day", "text", "replaced by", "its text", "why")
+    output.both({"replaced": found}, header, rows, none="Nothing was replaced or withdrawn.")
 
 
-@operation(reads=True)
-@click.option("--fix", is_flag=True, help="Ask of each whether to forget it; `perdure undo` takes it back.")
+@operation(review, reads=True)
+@click.option("--fix", is_flag=True, help="Choose which to forget; revert with `perdure undo`.")
 def audit(memory: Memory, output: Output, fix: bool, dry_run: bool, yes: bool) -> int:
-    """Find duplicates, echoes of what perdure itself had shown, and what by its own words is over.
+    """Find duplicate, echoed and outdated memories.
 
-    Exit code 1: some were not forgotten; 2: with --fix and without --yes, nobody is there to be asked.
+    Exit code 1: suspects are left; 2: --fix without --yes and without a terminal.
 
-    Example: perdure audit --fix --dry-run
+    Example: perdure review audit --fix --dry-run
     """
     fix = fix and not dry_run
-    with steps("looking", quiet=output.as_json) as moved:
+    with steps("comparing", quiet=output.as_json) as moved:
         found = memory.admin.audit(fix=fix and yes, progress=moved)
-    rows = [(each.id[:SHORT_ID], each.kind, each.evidence, each.text) for each in found.suspects]
-    nobody = fix and not yes and not is_asked()
-    if fix and not yes and rows and not nobody:
-        # As one is asked of each text, the table would show them twice.
-        rows, found = [], memory.admin.audit(fix=_wanted(found.suspects))
+    rows = [(at, each.id[:SHORT_ID], each.kind, each.evidence, each.text) for at, each in enumerate(found.suspects, 1)]
+    output.table(("", "id", "kind", "evidence", "text"), rows)
+    waits = bool(fix and not yes and rows)
+    if asks := waits and is_asked():
+        found = memory.admin.audit(fix=[found.suspects[at].id for at in choose("Forget", len(rows))])
     output.json({"counts": found.counts(), **asdict(found)})
-    output.table(("id", "kind", "evidence", "text"), rows, none="")
-    output.line(f"{counted(found.facts, 'memory')} looked at, {len(found.suspects)} may go, {found.fixed} forgotten.")
+    suspects = counted(len(rows), "suspect")
+    output.line(f"Checked {counted(found.facts, 'memory')}: {suspects}, {found.fixed} forgotten.")
     if found.batch:
-        output.line(f"Take it back with: perdure undo --batch {found.batch}")
-    if found.suspects and nobody:
-        tell("Nothing was forgotten: nobody is there to be asked. If you mean all of them, repeat this with --yes.")
+        output.line(f"Undo: perdure undo --batch {found.batch}")
+    if waits and not asks:
+        tell("Nothing was forgotten: no terminal to ask on. To forget all of them, repeat with --yes.")
         return NOT_ASKED
     return int(found.fixed < len(found.suspects))
 
 
-def _wanted(suspects: Sequence[Suspect]) -> list[str]:
-    """Show each text with its reason, and return the ids of those that somebody wants forgotten."""
-    wanted: list[str] = []
-    answer = ""
-    for each in suspects:
-        if answer != "all":
-            tell(each.text)
-            tell(f"  {each.kind}: {each.evidence}")
-            answer = choose_word("Forget it?", ("y", "n", "all", "quit"))
-        if answer == "quit":
-            break
-        wanted += [each.id] if answer != "n" else []
-    return wanted
+def _split(memory: Memory, ids: tuple[str, ...]) -> tuple[list[str], list[Proposal]]:
+    """Return the ids of memories, and the proposals that the other ids name."""
+    waiting = memory.upkeep.proposals.list()
+    named = {each: [line for line in waiting if is_id(each) and line.id.startswith(each.lower())] for each in ids}
+    return [each for each, lines in named.items() if not lines], [line for lines in named.values() for line in lines]
 
 
-@click.group()
-def proposals() -> None:
-    """See, accept or refuse what MEMORY.md could say of what you have said again and again.
-
-    Example: perdure proposals list
-    """
-
-
-@operation(proposals, "list", reads=True)
-@click.option("--all", "everything", is_flag=True, help="Also what was answered, or ran out of time.")
-def list_proposals(memory: Memory, output: Output, everything: bool, dry_run: bool) -> None:
-    """Look for new proposals, and show all that wait. Nothing is written into a file.
-
-    Example: perdure proposals list
-    """
-    new = memory.upkeep.proposals.find(dry_run=dry_run)
-    waiting = memory.upkeep.proposals.list(everything=everything)
-    _print_proposals(output, [*waiting, *(new if dry_run else ())])
-
-
-@operation(proposals)
-def accept(memory: Memory, output: Output, proposal_id: str, dry_run: bool) -> int:
-    """Write a proposal into MEMORY.md, in perdure's own section of it; eight digits of its id are enough.
-
-    Example: perdure proposals accept 1f0c9a3e
-    """
-    if dry_run:
-        found = [each for each in memory.upkeep.proposals.list() if each.id.startswith(proposal_id)]
-    else:
-        found = [memory.upkeep.proposals.accept(proposal_id)]
-    _print_proposals(output, found)
-    return OK if found else FOUND_NOTHING
-
-
-@operation(proposals)
-def refuse(memory: Memory, output: Output, proposal_id: str) -> None:
-    """Refuse a proposal: it is not made again.
-
-    Example: perdure proposals refuse 1f0c9a3e
-    """
-    _print_proposals(output, [memory.upkeep.proposals.refuse(proposal_id)])
-
-
-@click.group(invoke_without_command=True)
-@store_options
-@click.pass_context
-def inbox(context: click.Context, /, **given: Any) -> None:
-    """Show the turns that wait to be captured, that failed, and of damaged ones what can be read.
-
-    Example: perdure inbox
-    """
-    if context.invoked_subcommand is None:
-        context.invoke(list_turns, **given)
-
-
-@operation(inbox, "list", reads=True)
-def list_turns(memory: Memory, output: Output) -> None:
-    """Show them, oldest first.
-
-    Example: perdure inbox list --json
-    """
-    found = memory.admin.inbox()
-    _print_turns(output, found)
-    if not found:
-        output.line("Nothing waits.")
-
-
-@operation(inbox, "drop")
-def drop_turns(memory: Memory, output: Output, ids: tuple[str, ...], dry_run: bool) -> None:
-    """Remove turns that failed or were damaged; this cannot be undone. What waits stays.
-
-    Example: perdure inbox drop damaged-1f0c9a3e --dry-run
-    """
-    gone = memory.admin.drop_turns(*ids, dry_run=dry_run)
-    _print_turns(output, gone)
-    output.line(f"{'Would remove' if dry_run else 'Removed'} {counted(len(gone), 'turn')}.")
-
-
-def _print(output: Output, facts: Sequence[Fact], others: Mapping[str, Beside] = MappingProxyType({})) -> None:
-    places = scopes_of(facts)
+def _print(
+    output: Output, facts: Sequence[Fact], others: Mapping[str, Beside] = MappingProxyType({}),
+    lines: Sequence[Proposal] = (), turns: Sequence[InboxTurn] = (),
+) -> None:  # fmt: skip
     about = {name: {"beside": each.fact, "relation": each.relation} for name, each in others.items()}
+    output.json({
+        "facts": [asdict(fact) | about.get(fact.id, {}) for fact in facts],
+        "proposals": [each.to_dict() for each in lines],
+        "turns": turns,
+    })  # fmt: skip
+    places = scopes_of(facts)
+    blank = ("",) * bool(places)
     rows = [
-        (fact.id[:SHORT_ID], fact.review_state, fact.channel.value, _why(fact, others.get(fact.id)),
+        (fact.id[:SHORT_ID], "memory", fact.review_state, f"{fact.channel.words}, {_why(fact, others.get(fact.id))}",
          *places.get(fact.id, ()), fact.text)
         for fact in facts
     ]  # fmt: skip
-    output.json({"facts": [asdict(fact) | about.get(fact.id, {}) for fact in facts]})
-    output.table(("id", "review", "from", "why", *places.get("", ()), "text"), rows, none="")
+    rows += [
+        (each.id[:SHORT_ID], "line for MEMORY.md", each.state, "; ".join(each.evidence), *blank, each.text)
+        for each in lines
+    ]
+    rows += [(each.id, "turn", each.state, minute(each.at), *blank, each.text) for each in turns]
+    output.table(("id", "kind", "state", "why", *places.get("", ()), "text"), rows)
 
 
 def _why(fact: Fact, about: Beside | None) -> str:
     if about is None:
         return str(fact.metadata.get("review", ""))
     return f"{about.relation} {about.fact.id[:SHORT_ID]}: {about.fact.text}"
-
-
-def _print_proposals(output: Output, found: Sequence[Proposal]) -> None:
-    output.json({"proposals": [each.to_dict() for each in found]})
-    for each in found:
-        output.line(f"{each.id[:SHORT_ID]}  {each.state:8}  {each.text}")
-        for text in each.evidence:
-            output.line(f"                    because: {text}")
-    output.line(f"{len(found)} proposals")
-
-
-def _print_turns(output: Output, turns: Sequence[InboxTurn]) -> None:
-    output.json({"turns": turns})
-    rows = [(each.id, minute(each.at), each.state, each.text) for each in turns]
-    output.table(("id", "when", "state", "text"), rows, none="")

@@ -1,4 +1,4 @@
-"""Commands that keep memories in order: consolidate, reflect, distill, classify, prune; and checkpoints."""
+"""Commands that consolidate memories: consolidate, reflect, distill, classify, prune; and checkpoints."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from perdure.text.pluralize import counted
 
 
 @operation(model=True)
-@click.option(
-    "--cosine", type=click.FloatRange(0.5, 1.0), help="From here on two memories may say the same; without it 0.92."
-)
+@click.option("--cosine", type=click.FloatRange(0.5, 1.0), help="Similarity threshold for merging; default: 0.92.")
 def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: bool) -> None:
-    """Merge memories that say the same; `perdure undo` brings all of them back.
+    """Merge duplicate memories; revert with `perdure undo`.
 
     Example: perdure consolidate --dry-run
     """
@@ -30,30 +28,34 @@ def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: b
         output.line(merge.text, style="bold")
         for text in merge.texts:
             output.line(f"  {text}")
-    what = f"{sum(len(merge.ids) for merge in done.merges)} {'would be merged' if dry_run else 'merged'}"
-    output.line(f"{counted(done.examined, 'memory')} compared, {what} into {len(done.merges)}")
+    what = f"{'would merge' if dry_run else 'merged'} {sum(len(merge.ids) for merge in done.merges)}"
+    output.line(f"Compared {counted(done.examined, 'memory')}, {what} into {len(done.merges)}.")
     if done.batch:
-        output.line(f"Take it back with: perdure undo --batch {done.batch}")
+        output.line(f"Undo: perdure undo --batch {done.batch}")
 
 
 @operation(model=True)
-@click.option("--days", type=float, help="So many days back; without it 14.")
-@click.option("--observations", type=int, help="So many memories make a pattern; without it 2.")
+@click.option("--days", type=float, help="Days to look back; default: 14.")
+@click.option("--observations", type=int, help="Minimum memories for a pattern; default: 2.")
 def reflect(memory: Memory, output: Output, days: float | None, observations: int | None, dry_run: bool) -> None:
-    """Find what the memories of the last days have in common, and keep it with its evidence.
+    """Find patterns in memories from different days, with evidence.
+
+    A shared topic alone is not a pattern.
 
     Example: perdure reflect --days 30 --dry-run
     """
     with steps("looking for patterns", quiet=output.as_json):
         done = memory.upkeep.reflect(days=days, observations=observations, dry_run=dry_run, channel=Channel.CLI)
     output.json(done, dry_run=dry_run)
-    output.table(("", "kind", "pattern"), [(each.action, each.kind, each.text) for each in done.patterns])
-    output.line(f"{counted(done.examined, 'memory')} looked at, {counted(len(done.patterns), 'pattern')}")
+    output.table(("action", "kind", "pattern"), [(each.action, each.kind, each.text) for each in done.patterns])
+    output.line(f"Examined {counted(done.examined, 'memory')}, found {counted(len(done.patterns), 'pattern')}.")
 
 
 @operation(model=True)
 def distill(memory: Memory, output: Output, dry_run: bool) -> None:
-    """Capture recorded conversations that were not captured while they went on. Stopped, it goes on from there.
+    """Capture recorded conversations that were not captured live.
+
+    Repeat an interrupted run to resume it.
 
     Example: perdure distill --dry-run
     """
@@ -61,31 +63,32 @@ def distill(memory: Memory, output: Output, dry_run: bool) -> None:
         done = memory.upkeep.distill(dry_run=dry_run, progress=progress)
     output.json(done, dry_run=dry_run)
     for name, reason in () if output.as_json else done.skipped.items():
-        tell(f"passed over {name}: {reason}")
+        tell(f"skipped {name}: {reason}")
     new = f"{counted(done.messages, 'new message')}, {counted(done.added, 'new memory')}"
     output.line(f"{counted(done.sessions, 'conversation')}, {new}")
 
 
 @operation()
 def classify(memory: Memory, output: Output, dry_run: bool) -> None:
-    """Give memories of the category "other" a better one.
+    """Assign a category to memories in "other".
 
-    The language model is asked, if one is set; else their words decide, and then the memories near to them.
+    A language model decides if one is set, else their words, then similar memories.
 
     Example: perdure classify --dry-run
     """
     with steps("classifying", quiet=output.as_json) as moved:
         done = memory.admin.classify(dry_run=dry_run, progress=moved)
     output.json({"dry_run": dry_run, "classified": done})
-    output.table(("id", "category", "by"), [(each.id[:SHORT_ID], each.category, each.by) for each in done])
-    output.line(f"{counted(len(done), 'memory')} {'would get' if dry_run else 'got'} a category.")
+    rows = [(each.id[:SHORT_ID], each.category, each.by, memory.get(each.id).text) for each in done]
+    output.table(("id", "category", "by", "text"), rows)
+    output.line(f"{'Would classify' if dry_run else 'Classified'} {counted(len(done), 'memory')}.")
 
 
 @operation()
 def prune(memory: Memory, output: Output, dry_run: bool, yes: bool) -> int:
-    """Let memories expire whose time is over, and remove what expired long ago.
+    """Expire memories that are due and remove long-expired ones.
 
-    Exit code 1: so much would expire at once that the clock may be wrong; it waits for --yes.
+    Exit code 1: suspiciously many would expire at once, perhaps because the clock is wrong; confirm with --yes.
 
     Example: perdure prune --dry-run
     """
@@ -100,25 +103,25 @@ def prune(memory: Memory, output: Output, dry_run: bool, yes: bool) -> int:
     would = "would be " if dry_run else ""
     output.line(f"{counted(len(done.expired), 'memory')} {would}expired, {len(done.removed)} {would}removed")
     if done.proposals:
-        output.line(f"{len(done.proposals)} proposals {would}removed that nobody answered in time")
+        output.line(f"{counted(len(done.proposals), 'unanswered proposal')} {would}removed")
     if done.batch:
-        output.line(f"They come back with: perdure undo --batch {done.batch}")
+        output.line(f"Undo: perdure undo --batch {done.batch}")
     return 0
 
 
 @click.group()
 def checkpoint() -> None:
-    """Keep for four hours what is about to be done, where things stand and what should come of it.
+    """Save an intent, its state and expected result for four hours.
 
     Example: perdure checkpoint restore
     """
 
 
 @operation(checkpoint)
-@click.option("--state", default="", help="Where things stand.")
-@click.option("--expected", default="", help="What should come of it.")
+@click.option("--state", default="", help="Current state.")
+@click.option("--expected", default="", help="Expected result.")
 def save(memory: Memory, output: Output, intent: str, state: str, expected: str) -> None:
-    """Keep a checkpoint.
+    """Save a checkpoint.
 
     Example: perdure checkpoint save "move the database" --state "backup made" --expected "no downtime"
     """
@@ -143,7 +146,7 @@ def list_checkpoints(memory: Memory, output: Output, limit: int = 20) -> None:
     found = memory.upkeep.checkpoints(limit)
     _show(output, found)
     if not found:
-        output.line("There is no checkpoint of the last four hours.")
+        output.line("No checkpoints in the last four hours. Save one: perdure checkpoint save INTENT")
 
 
 def _show(output: Output, found: Sequence[Checkpoint]) -> None:

@@ -1,4 +1,4 @@
-"""Commands that tell whether all is well: verify, anchors to compare with, and doctor."""
+"""Commands that check an installation: verify, anchor and doctor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from perdure.cli.operation import operation
 from perdure.cli.output import Output, complain, notice, progress, steps
-from perdure.engine.opening import open_store
+from perdure.engine.store_opening import open_store
 from perdure.errors import PerdureError
 from perdure.maintenance.checks import lost
 from perdure.maintenance.verify import CHECKS, fix, unanchored
@@ -21,15 +21,18 @@ from perdure.maintenance.verify import verify as look
 from perdure.parts import part
 from perdure.store.finding import Finding
 from perdure.store.rollback_guard import Truth, judge
+from perdure.text.pluralize import counted
 
 SOUND, FINDINGS, NOT_LOOKED = 0, 1, 2
 
 
 @operation()
 @click.option("--fix", "repair", is_flag=True, help="Repair what can be repaired.")
-@click.option("--anchor", metavar="FILE", type=click.Path(path_type=Path), help="Also compare with kept anchors.")
+@click.option("--anchor", metavar="FILE", type=click.Path(path_type=Path), help="Also compare with these anchors.")
 def verify(folder: Path, output: Output, repair: bool, anchor: Path | None, dry_run: bool) -> int:
-    """Check every fact, word, vector and file. Exit code: 0 sound, 1 findings are left, 2 could not look.
+    """Check every row, index, vector and file for damage.
+
+    Exit code: 0 sound, 1 findings, 2 could not check.
 
     Example: perdure verify --fix
     """
@@ -48,7 +51,7 @@ def verify(folder: Path, output: Output, repair: bool, anchor: Path | None, dry_
             found = look(store, lambda name: advance())
         behind = list(unanchored(store, anchor.read_text("utf-8"))) if anchor is not None else []
         left = found = found + behind
-        # Of an older truth nothing is repaired: what is derived knows more than it.
+        # Never repair from a rolled-back store: the derived data knows more.
         if repair and not dry_run and not behind and any(finding.fixable for finding in found):
             with steps("repairing, and checking again", quiet=output.as_json):
                 left = fix(store, found)
@@ -57,7 +60,9 @@ def verify(folder: Path, output: Output, repair: bool, anchor: Path | None, dry_
 
 @operation()
 def anchor(folder: Path, output: Output) -> None:
-    """Print where the store is, as a line to keep elsewhere; `perdure verify` can compare it with the store later.
+    """Print an anchor line for a later `perdure verify`.
+
+    Keep it elsewhere: it proves that the store was not rolled back.
 
     Example: perdure anchor --json
     """
@@ -72,11 +77,11 @@ def _show(output: Output, folder: Path, found: list[Finding], left: list[Finding
     told = {"findings": [_values(each) for each in left], "fixed": [_values(each) for each in fixed]}
     output.json({"home": folder, "sound": not left, **told})
     if fixed:
-        output.line(f"{len(fixed)} findings were repaired.")
-    output.table(("what", "where"), [(finding.what, finding.where) for finding in fixed], none="")
+        output.line(f"Repaired {counted(len(fixed), 'finding')}:")
+    output.table(("what", "where"), [(finding.what, finding.where) for finding in fixed])
     rows = [(finding.what, finding.where, finding.fixable, finding.hint) for finding in left]
-    output.table(("what", "where", "--fix", "what to do"), rows, none="")
-    output.line(f"{len(left)} findings." if left else "Everything is as it was written.")
+    output.table(("what", "where", "--fix", "what to do"), rows)
+    output.line(f"{counted(len(left), 'finding')}." if left else "No damage found.")
     return FINDINGS if left else SOUND
 
 
@@ -88,28 +93,30 @@ def _values(finding: Finding) -> dict[str, Any]:
 @click.option(
     "--foreign",
     type=click.Path(path_type=Path),
-    help="Look through what could be imported from here instead: secrets, injections, stale, double and contradicting.",
+    help="Instead, check the memories at this path: secrets, injections, stale, duplicates, contradictions.",
 )
 def doctor(output: Output, foreign: Path | None, home: Path | None) -> int:
-    """Find out what is wrong, and say what to do about each. Exit code: 0 all is well, 1 something is wrong.
+    """Diagnose the setup and suggest fixes.
+
+    Exit code: 0 healthy, 1 problems found.
 
     Example: perdure doctor --foreign ~/notes
     """
     if foreign is not None:
-        with progress("looking", None, quiet=output.as_json) as advance:
+        with progress("checking", None, quiet=output.as_json) as advance:
             audit = part("importers.audit").audit_source(foreign, time.time(), advance=advance)
         return _show_foreign(audit, output)
-    # All of the interface, which verify must do without: it is for stores of which something is damaged.
+    # The whole interface, which verify must do without: it is for damaged stores.
     from perdure.api.doctor import examine
 
     found = [*examine(home), *part("hosts.openclaw.install").checkups(), *part("hosts.connect.survey").checkups()]
     wrong = [each for each in found if each.wrong]
     rows = [("WRONG" if each.wrong else "ok", each.name, each.state) for each in found]
     told = {"healthy": not wrong, "checks": [each.to_dict() for each in found]}
-    output.both(told, ("", "what", "how it is"), rows)
+    output.both(told, ("", "check", "state"), rows)
     if wrong:
         output.line("")
-        output.title("What to do")
+        output.title("To fix")
     for each in wrong:
         output.line(f"{each.name}: {each.fix}")
     return int(bool(wrong))
@@ -118,8 +125,8 @@ def doctor(output: Output, foreign: Path | None, home: Path | None) -> int:
 def _show_foreign(audit: Any, output: Output) -> int:
     output.json(audit.to_dict())
     rows = [(each.kind, each.where, each.text, each.evidence) for each in audit.findings]
-    output.table(("what", "where", "text", "why"), rows, none="")
+    output.table(("what", "where", "text", "why"), rows)
     counts = [f"{count} {kind}" for kind, count in audit.to_dict()["counts"].items() if count]
     counts += [f"{audit.unreadable} unreadable"] if audit.unreadable else []
-    output.line(f"{audit.texts} texts of {audit.kind} looked at: {', '.join(counts) or 'nothing is wrong'}.")
+    output.line(f"Checked {counted(audit.texts, 'text')} of {audit.kind}: {', '.join(counts) or 'no problems'}.")
     return 1 if audit.findings or audit.unreadable else 0

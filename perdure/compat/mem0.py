@@ -1,6 +1,6 @@
-"""mem0's `Memory`, over a store of perdure: `from perdure.compat.mem0 import Memory` in the place of mem0's import.
+"""mem0's `Memory`, over a store of perdure: `from perdure.compat.mem0 import Memory` instead of mem0's import.
 
-It needs no key: of messages it keeps what perdure's own capture finds, a text as it is. A user's memories are those of
+It needs no API key: of messages it stores what perdure's capture finds, a text as it is. A user's memories are those of
 `Memory.for_user`; of one user, agents and runs are told apart by marks. What was added for a user is found with the
 user's id alone or beside others; what an agent or a run has without a user stands apart.
 """
@@ -36,12 +36,12 @@ _EVENTS = {Outcome.STORED: "ADD", Outcome.REPLACED: "UPDATE", Outcome.WITHDREW: 
 
 
 class Memory:
-    """A store in mem0's words. What a call may not see is answered as if it were not there."""
+    """A store with mem0's API. A memory that a call may not read is treated as if it did not exist."""
 
     def __init__(self, config: Any = None) -> None:
-        """Open the store of this machine's user; what mem0's config names, such as models, is not needed here."""
+        """Open the store of this machine's user; the models and databases of mem0's config are not needed."""
         if config is not None:
-            warnings.warn("perdure needs no models and no databases: mem0's config is not used", stacklevel=2)
+            warnings.warn("perdure needs no models or databases: mem0's config is ignored", stacklevel=2)
         self._store = library.Memory()
         self._lock = threading.Lock()
 
@@ -55,29 +55,29 @@ class Memory:
         agent_id: str | None = None, run_id: str | None = None, metadata: Mapping[str, Any] | None = None,
         infer: bool = True, memory_type: str | None = None, prompt: str | None = None,
     ) -> dict[str, Any]:  # fmt: skip
-        """Store a text, or what is worth keeping of messages; without `infer` all that they say.
+        """Store a text, or what capture finds in messages; without `infer`, every message.
 
         Args:
-            messages: a text, a message or a list of messages.
-            user_id: whose it is.
-            agent_id: of which agent.
-            run_id: of which run.
+            messages: a string, a message or a list of messages.
+            user_id: the user it belongs to.
+            agent_id: the agent it belongs to.
+            run_id: the run it belongs to.
             metadata: JSON values.
-            infer: whether to keep only what is worth it.
-            memory_type: has no effect, like the next one: no language model is asked.
-            prompt: see above.
+            infer: whether to store only what capture finds.
+            memory_type: has no effect, like `prompt`: no language model is used.
+            prompt: has no effect.
 
         Returns:
-            `results`: the id, the text and the event of each memory that changed: ADD, UPDATE if it took the place of
-            others, or DELETE if these are over.
+            `results`: the id, the text and the event of each memory that changed: ADD, UPDATE if it replaced
+            others, or DELETE if it withdrew them.
 
         Raises:
-            InputError: none of the ids is given, or a value does not fit.
+            InputError: no id is given, or a value is invalid.
             ScopeError: an id is empty or malformed.
         """
         view, given = self._for(user_id, agent_id, run_id)
         if metadata is not None and not isinstance(metadata, Mapping):
-            raise InputError(f"metadata are of type {type(metadata).__name__}; give names and JSON values")
+            raise InputError(f"metadata is of type {type(metadata).__name__}; give names and JSON values")
         kept = {**{name: value for name, value in (metadata or {}).items() if name not in _IDS}, **given}
         said = [messages] if isinstance(messages, Mapping) else messages
         # What was known gets further marks, which two threads must not set for each other.
@@ -95,18 +95,18 @@ class Memory:
         """Return the memories that are nearest to a query as `results`, best first, each with its score.
 
         Args:
-            query: what is looked for.
-            user_id: whose.
-            agent_id: of this agent.
-            run_id: of this run.
-            limit: so many at the most.
+            query: what to search for.
+            user_id: only memories of this user.
+            agent_id: only memories of this agent.
+            run_id: only memories of this run.
+            limit: maximum number of results.
             top_k: the newer name of `limit`.
-            filters: ids and metadata that a memory must have, as `{"user_id": "ada", "topic": "tea"}`.
-            threshold: the least score.
-            rerank: has no effect: perdure ranks by meaning and words in one.
+            filters: ids and metadata that a memory must have, such as `{"user_id": "ada", "topic": "tea"}`.
+            threshold: minimum score.
+            rerank: has no effect: perdure already combines semantic and keyword search.
 
         Raises:
-            InputError: none of the ids is given, the query is empty, or a filter is not understood.
+            InputError: no id is given, the query is empty, or a filter is not understood.
         """
         view, given = self._for(user_id, agent_id, run_id, filters)
         most = limit if top_k is None else top_k
@@ -125,7 +125,7 @@ class Memory:
         return {"results": [_shown(fact) for fact in facts]}
 
     def get(self, memory_id: str) -> dict[str, Any] | None:
-        """Return a memory by its id; None: there is none."""
+        """Return a memory by its id, or None."""
         try:
             view, fact = self._of(memory_id)
             return _shown(view.get(fact.id))
@@ -133,7 +133,7 @@ class Memory:
             return None
 
     def update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> dict[str, str]:
-        """Give a memory other words. What it said before stays in its history; its former id leads to it.
+        """Replace a memory's text. The former version stays in its history; its former id still finds it.
 
         Raises:
             NotFoundError: there is no such memory.
@@ -143,7 +143,7 @@ class Memory:
         return {"message": "Memory updated successfully!"}
 
     def delete(self, memory_id: str) -> dict[str, str]:
-        """Forget a memory; `perdure unforget` brings it back.
+        """Forget a memory; `perdure unforget` restores it.
 
         Raises:
             NotFoundError: there is no such memory.
@@ -158,7 +158,7 @@ class Memory:
         """Forget all memories of a user, agent or run.
 
         Raises:
-            InputError: none of the ids is given.
+            InputError: no id is given.
         """
         view, given = self._for(user_id, agent_id, run_id)
         while facts := view.get_all(limit=MAX_LIMIT, scope=str(view._home()), metadata=given):
@@ -169,14 +169,14 @@ class Memory:
         return {"message": "Memories deleted successfully!"}
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return what was done to a memory, oldest first; nothing if there is none."""
+        """Return the changes to a memory, oldest first; empty if it does not exist."""
         try:
             view, fact = self._of(memory_id)
         except (NotFoundError, InputError):
             return []
         versions = view.history(fact.id).versions
         told: list[tuple[str, Fact | None, Fact | None, float]] = [
-            ("ADD" if old is None else "UPDATE", old, new, new.created_at)
+            ("ADD" if old is None else "UPDATE", old, new, new.since)
             for old, new in pairwise([None, *versions]) if new is not None and (old is None or old.text != new.text)
         ]  # fmt: skip
         if fact.forgotten_at is not None:
@@ -191,7 +191,7 @@ class Memory:
         ]  # fmt: skip
 
     def reset(self) -> None:
-        """Forget all that was added by this door, of all users; `perdure unforget` brings each back."""
+        """Forget everything added through this API, of all users; `perdure unforget` restores each."""
         with self._store._engine.store.write(Author(Channel.LIBRARY, _HOST)) as tx:
             for change in history.changes(tx.connection, ALL_SCOPES, 0, -1):
                 # What quotes another memory goes with it.
@@ -200,7 +200,7 @@ class Memory:
                     lifecycle.forget(tx, fact.id)
 
     def close(self) -> None:
-        """Finish what was begun and close all files."""
+        """Finish pending work and close all files."""
         self._store.close()
 
     def _for(
@@ -211,7 +211,7 @@ class Memory:
         wanted = {**_flat(filters), **{name: value for name, value in given.items() if value is not None}}
         ids = {name: checked_id(wanted[name], name.removesuffix("_id")) for name in _IDS if name in wanted}
         if not ids:
-            raise InputError(f"say whose memories are meant: give one of {', '.join(_IDS)}")
+            raise InputError(f"say whose memories you mean: give one of {', '.join(_IDS)}")
         user = named_user(ids["user_id"]) if "user_id" in ids else None
         # Of a user the agent is only a mark: who asks for the user alone is to find it, too.
         agent = None if user else ids.get("agent_id", _HOST)
@@ -249,7 +249,7 @@ def _flat(filters: Any) -> dict[str, Any]:
             raise InputError(f"filter {name!r} is not understood; give names and plain values, joined by AND")
         for each in map(_flat, value) if both else [{name: value}]:
             if any(found.get(other, wanted) != wanted for other, wanted in each.items()):
-                raise InputError(f"filters want two values of {', '.join(each)}; no memory has both")
+                raise InputError(f"filters require two values of {', '.join(each)}; no memory has both")
             found |= each
     return found
 

@@ -35,6 +35,7 @@ class FakeHost:
     agent_id: str | None = None  # who answers; None for a host without agents
     session_id: str = "session-1"  # of the current conversation
     keeps_block: bool = False
+    takes_opening: bool = False
     now: Callable[[], float] | None = None  # epoch seconds; None: the machine's time, and plugins use their own
     _history: list[Message] = field(default_factory=list, init=False)
     _turns: int = field(default=0, init=False)
@@ -70,7 +71,7 @@ class FakeHost:
         recall_seconds = time.perf_counter() - began
 
         with_block = _placed(user_text, recalls)
-        prompt_seen = _joined([*_blocks(recalls, Placement.SYSTEM), with_block])
+        prompt_seen = _joined([*(recall.for_system for recall in recalls if recall.for_system), with_block])
         answer = reply if isinstance(reply, str) else reply(prompt_seen)
         self._append("user", with_block if self.keeps_block else user_text)
         self._append("assistant", answer)
@@ -87,8 +88,9 @@ class FakeHost:
     def _context(self, turn_id: str | None = None) -> TurnContext:
         now = None if self.now is None else self.now()
         return TurnContext(
-            self.session_id, self.agent_id, turn_id=turn_id, host="fake", keeps_block=self.keeps_block, now=now
-        )
+            self.session_id, self.agent_id, turn_id=turn_id, host="fake", keeps_block=self.keeps_block,
+            takes_opening=self.takes_opening, now=now,
+        )  # fmt: skip
 
 
 def _placed(user_text: str, recalls: tuple[Recall, ...]) -> str:

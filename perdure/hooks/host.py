@@ -50,7 +50,7 @@ def _async(
 
 
 class HookRunner:
-    """Fires the hooks of a host at plugins that are called one by one.
+    """Calls the hooks of a host on its plugins, one by one.
 
     A plugin that raises is named in one log line of the logger "perdure.hooks", and the others are called all
     the same. Every hook has an async twin, `a_...`, that calls the plugins side by side in threads (an async
@@ -63,7 +63,7 @@ class HookRunner:
     """
 
     def __init__(self, project_name: str = DEFAULT_PROJECT, *, timeout: float = 1.0) -> None:
-        """Make a runner without plugins.
+        """Create a runner without plugins.
 
         Args:
             project_name: the project name with which the plugins' `HookimplMarker` was made.
@@ -73,7 +73,7 @@ class HookRunner:
             InputError: the timeout is not above 0.
         """
         if not timeout > 0:
-            raise InputError(f"timeout is {timeout!r}; it must be above 0 seconds, the default is 1.0")
+            raise InputError(f"timeout is {timeout!r}; it must be above 0 seconds; the default is 1.0")
         self.manager = PluginManager(project_name)
         self.manager.add_hookspecs(host_hooks(project_name))
         self._timeout = timeout
@@ -81,17 +81,17 @@ class HookRunner:
         self._late: dict[tuple[str, str], threading.Event] = {}
 
     def register(self, plugin: object, name: str | None = None) -> str | None:
-        """Register a plugin, and tell it that the host has started, if it has.
+        """Register a plugin, and notify it that the host has started, if it has.
 
         Args:
             plugin: a module or an object with hook implementations.
             name: its name in log lines; None for its `__name__`, or its id if it has none.
 
         Returns:
-            The name under which it is registered; None if the manager blocks that name.
+            The name it is registered under; None if the manager blocks that name.
 
         Raises:
-            ExtensionError: it is registered already, or its implementations do not fit the hooks.
+            ExtensionError: it is already registered, or its implementations do not match the hooks.
         """
         registered = register_plugin(self.manager, plugin, name)
         for impl in implementations(self.manager, "host_started", plugin):
@@ -108,7 +108,7 @@ class HookRunner:
             group: the entry-point group.
 
         Returns:
-            The names of those that are registered now.
+            The names registered by this call.
         """
         loaded = []
         for entry in importlib.metadata.entry_points(group=group):
@@ -129,7 +129,7 @@ class HookRunner:
         self._fire("session_start", {"context": context})
 
     def foresee(self, prompt: str, context: TurnContext) -> None:
-        """Tell the plugins of a prompt that they will soon be asked about by `before_agent_start`."""
+        """Tell the plugins about a prompt before `before_agent_start` asks for its memories."""
         self._fire("foresee", {"prompt": prompt, "context": context})
 
     def before_agent_start(self, prompt: str, messages: Messages, context: TurnContext) -> tuple[Recall, ...]:
@@ -212,7 +212,7 @@ class HookRunner:
             return await asyncio.wait_for(self._settle(impl, hook, arguments, idle), self._timeout)
         except TimeoutError:
             self._late[key] = idle
-            _log.warning("plugin %r gave no answer to hook %s within %g s", *key, self._timeout)
+            _log.warning("plugin %r did not answer hook %s within %g s", *key, self._timeout)
             return None
 
     async def _settle(self, impl: HookImpl, hook: str, arguments: Mapping[str, Any], idle: threading.Event) -> object:

@@ -19,10 +19,10 @@ def register_plugin(manager: PluginManager, plugin: object, name: str | None = N
         raise ExtensionError(f"plugin {name!r} is None; give a module or an object")
     name = name or manager.get_canonical_name(plugin)
     if manager.has_plugin(name):
-        raise ExtensionError(f"a plugin named {name!r} is registered already; choose another name")
+        raise ExtensionError(f"a plugin named {name!r} is already registered; choose another name")
     if manager.is_registered(plugin):
         earlier = manager.get_name(plugin)
-        raise ExtensionError(f"plugin {name!r} is registered already, as {earlier!r}; register it once")
+        raise ExtensionError(f"plugin {name!r} is already registered, as {earlier!r}; register it once")
     try:
         registered = manager.register(plugin, name)
         _check(manager, plugin)
@@ -54,7 +54,7 @@ def _check(manager: PluginManager, plugin: object) -> None:
         for impl in implementations(manager, caller.name, plugin):
             if not caller.has_spec() and not impl.optionalhook:
                 known = ", ".join(name for name, hook in vars(manager.hook).items() if hook.has_spec())
-                raise ExtensionError(f"there is no hook {caller.name}; known are: {known}")
+                raise ExtensionError(f"there is no hook {caller.name}; known hooks: {known}")
             # Each plugin is called on its own, so there is nothing that a wrapper could wrap.
             if impl.wrapper or impl.hookwrapper:
                 raise ExtensionError(f"its {caller.name} is a wrapper; use a plain implementation")

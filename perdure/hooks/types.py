@@ -23,15 +23,15 @@ class Placement(StrEnum):
     """Where a host should put the recalled block."""
 
     HEAD = "head"
-    """In front of the newest user message."""
+    """Before the newest user message."""
     TAIL = "tail"
-    """Behind the newest user message."""
+    """After the newest user message."""
     SYSTEM = "system"
     """In the system prompt."""
 
 
 class Channel(StrEnum):
-    """By which way a memory came in. Set by the host's code path, never inferred from text."""
+    """Where a memory came from. Set by the host's code path, never inferred from text."""
 
     USER = "user"
     LIBRARY = "library"
@@ -51,31 +51,31 @@ class Channel(StrEnum):
 
     @property
     def words(self) -> str:
-        """Who or what it was, in words."""
+        """Who or what it was, in plain English."""
         return _WAYS[self]
 
 
 _WAYS = {
     Channel.USER: "said by you", Channel.LIBRARY: "a program", Channel.CLI: "the command line",
-    Channel.TOOL_ASKED: "an agent that was asked to", Channel.TOOL_UNASKED: "an agent by itself",
+    Channel.TOOL_ASKED: "an agent, on request", Channel.TOOL_UNASKED: "an agent, on its own",
     Channel.ASSISTANT: "said by an agent", Channel.OWNER_FILE: "your own file", Channel.FILE: "a file",
     Channel.TRANSCRIPT_USER: "said by you in a past conversation",
-    Channel.TRANSCRIPT_OTHER: "said by another in a past conversation", Channel.IMPORT: "an import",
-    Channel.UNKNOWN: "a way that is not known",
+    Channel.TRANSCRIPT_OTHER: "said by someone else in a past conversation", Channel.IMPORT: "an import",
+    Channel.UNKNOWN: "an unknown source",
 }  # fmt: skip
 
 
 class Consent(StrEnum):
-    """What is known of the user's will when a tool would replace or forget what they said."""
+    """The user's known consent when a tool would replace or forget what they said."""
 
     IN_WORDS = "in words"
-    """The host tells their message, and that does not ask for it: the model is to ask them."""
+    """The host passes their message, which does not ask for it: the model should ask them."""
     UNASKED = "unasked"
-    """They can be asked by the host: the answer says about what."""
+    """The host can ask them: the answer contains the question."""
     GIVEN = "given"
-    """They want this change, by a word that no model can make up."""
+    """They confirmed this change, in a way that no model can forge."""
     UNAVAILABLE = "unavailable"
-    """They cannot be asked now: the change waits in review."""
+    """They cannot be asked now: the change waits for review."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,27 +83,35 @@ class TurnContext:
     """What the host knows about the turn.
 
     Attributes:
-        session_id: the conversation, among those of the same agent and user; None if the host has no sessions.
-        agent_id: who answers. None: the host has no agents, the user's own scope is meant. An empty
+        session_id: the conversation, unique within the agent and user; None if the host has no sessions.
+        agent_id: the agent that answers. None: the host has no agents, the user's own scope is used. An empty
             or malformed id fails closed: nothing that belongs to an agent is read or written.
-        user_id: whom the agent serves: what is captured is theirs within the agent, and no other user's. None for the
+        user_id: the user whom the agent serves: captured memories are theirs alone within the agent. None for the
             one owner of this machine.
-        scopes: what else may be read and, if asked for by name, written: "project:..." and "custom:...".
+        scopes: other scopes that may be read and, if named, written: "project:..." and "custom:...".
         project: the one that the turn is about, as "project:...": read like one of `scopes`, and what is said
             is kept for it alone, but for what is plainly the user's own.
         turn_id: the host's name for this turn, if it has one.
         trigger: what started the turn. Only "user" turns are recalled for and captured; "headless" ones, which a
             program asks for, are recalled for, and captured if `capture_headless` is on.
         chat: "direct", "group" or "channel".
+        vouched: whether the host vouches that the turn is of whom the agent serves. Where others write, only such turns
+            change memory, and of earlier messages those that say so by `senderIsOwner`.
         workspace: the agent's folder, if it has one: MEMORY.md and memory/ in it are searched.
         sessions_folder: where the host keeps its conversations as JSONL; None: perdure records them itself.
         prompt_mode: "full" if the host wants perdure's sections of the system prompt with a recall; "none" if it
             supplies them itself or has no place for them.
         host: the host's name, for the journal.
-        keeps_block: whether the host keeps the recalled block in its own history.
+        keeps_block: whether the host keeps the recalled block in its history.
+        takes_opening: whether the host places `Recall.opening`.
+        has_tools: whether the model has the memory tools: then each memory that it is shown ends in its short id.
+        in_context: what the model sees in any case, as the host puts its own memory files there: name and text of each.
+            What they say is not said again, and a memory that says otherwise names them. They are kept nowhere.
+        in_project: the same of files that anybody may have written, as those of a repository: what is pinned, and
+            standing instructions, are said all the same, and an opening has no less room for them.
         now: the host's time in epoch seconds; None for the clock of perdure.
         timezone: where the user is, by its IANA name; None: as the settings say, or on this machine.
-        metadata: JSON values that the memories made of this turn are to have in theirs.
+        metadata: JSON values to add to the metadata of memories captured from this turn.
     """
 
     session_id: str | None = None
@@ -114,14 +122,24 @@ class TurnContext:
     turn_id: str | None = None
     trigger: str = "user"
     chat: str = "direct"
+    vouched: bool = False
     workspace: str | None = None
     sessions_folder: str | None = None
     prompt_mode: str = "none"
     host: str = "python"
     keeps_block: bool = False
+    takes_opening: bool = False
+    has_tools: bool = False
+    in_context: tuple[tuple[str, str], ...] = field(default=(), hash=False)
+    in_project: tuple[tuple[str, str], ...] = field(default=(), hash=False)
     now: float | None = None
     timezone: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def is_users(self) -> bool:
+        """Whether what is asked in the turn is of whom the agent serves: in a direct chat it is."""
+        return self.chat == "direct" or self.vouched
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +147,10 @@ class RecallItem:
     """One memory in a recalled block.
 
     Attributes:
-        id: the fact's id.
-        text: what stands in the block, before escaping.
-        category: the fact's category.
-        leg: what found it: the leg with the largest part in its score.
+        id: the memory's id.
+        text: its text in the block, before escaping.
+        category: the memory's category.
+        leg: the retriever that contributed most to its score.
         score: the fused score, 0 to 1.
     """
 
@@ -149,7 +167,7 @@ class PromptSection:
 
     Attributes:
         name: "memory recall", "project context" or "runtime".
-        text: Markdown, without a newline at its end.
+        text: Markdown, without a trailing newline.
     """
 
     name: str
@@ -157,32 +175,13 @@ class PromptSection:
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
-    """What perdure would like the model to see in this turn.
-
-    Attributes:
-        block: the fenced text, ready to be placed; empty if nothing is relevant and there are sections only.
-        items: what stands in it, best first.
-        receipt_id: under which `why` explains it.
-        placement: where the block belongs.
-        sections: of the system prompt, for a host that asked for them by `TurnContext.prompt_mode`.
-    """
-
-    block: str
-    items: tuple[RecallItem, ...] = field(default=())
-    receipt_id: str = ""
-    placement: Placement = Placement.HEAD
-    sections: tuple[PromptSection, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class OpeningItem:
-    """One memory in the block that a session begins with.
+    """One memory in the opening of a session.
 
     Attributes:
-        id: the fact's id.
+        id: the memory's id.
         text: the memory.
-        why: "rule", "person", "project" or "date".
+        why: "rule", "person", "project", "date", or "session": what the agent did in the one before.
     """
 
     id: str
@@ -192,15 +191,15 @@ class OpeningItem:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What perdure would like the model to know before the first word of a session.
+    """What the model should know before the first word of a session.
 
     Attributes:
         block: the fenced text, ready to be placed.
-        items: what stands in it, in its order.
-        tokens: of the block.
-        more: its last line, which says what else is known and how to find it; empty: nothing is.
-        receipt_id: under which `why` explains it.
-        placement: where the block belongs.
+        items: its memories, in order.
+        tokens: tokens of the block.
+        more: its last line, which says what else is stored and how to find it; empty: nothing.
+        receipt_id: id by which `why` explains it.
+        placement: where to put the block.
     """
 
     block: str
@@ -212,8 +211,41 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
+class Recall:
+    """What the model should see in this turn.
+
+    Attributes:
+        block: the fenced text, ready to be placed; empty if nothing is relevant and there are sections only.
+        items: its memories, best first.
+        receipt_id: id by which `why` explains it.
+        placement: where to put the block.
+        sections: system prompt sections, for a host that asked for them with `TurnContext.prompt_mode`.
+        opening: the opening of the session, for a host that places it (`TurnContext.takes_opening`):
+            once where the host keeps blocks, else the same bytes with each turn.
+    """
+
+    block: str
+    items: tuple[RecallItem, ...] = field(default=())
+    receipt_id: str = ""
+    placement: Placement = Placement.HEAD
+    sections: tuple[PromptSection, ...] = ()
+    opening: Opening | None = None
+
+    @property
+    def for_system(self) -> str:
+        """The text for the system prompt: the opening, and the block if placed there."""
+        opening = self.opening.block if self.opening else ""
+        return "\n\n".join(filter(None, (opening, self.block if self.placement is Placement.SYSTEM else "")))
+
+    @property
+    def for_message(self) -> str:
+        """The block, if placed with the user's message; otherwise empty."""
+        return "" if self.placement is Placement.SYSTEM else self.block
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answers.
+    """The answer of a tool.
 
     Attributes:
         text: for the model; at most `perdure.api.tools.MAX_CHARS` characters.

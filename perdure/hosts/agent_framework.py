@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from perdure.extras import need
-from perdure.hooks.types import Placement
 from perdure.hosts.carrier import NOTHING, HostMemory, exchange
+from perdure.speech.tool_use import of_tools
 
 need("agent_framework", "agent-framework")
 
@@ -14,7 +14,7 @@ from agent_framework import ContextProvider, Message, SessionContext  # noqa: E4
 
 
 class PerdureProvider(HostMemory, ContextProvider):
-    """Recalls before a run and captures after it. The block is in the model's calls, never in the session's history.
+    """Recalls before a run and captures after it. The block is added to model calls, never to the session's history.
 
     Example:
         agent = Agent(client, context_providers=[PerdureProvider()])
@@ -23,20 +23,19 @@ class PerdureProvider(HostMemory, ContextProvider):
     _host, _theirs = "agent-framework", ("perdure",)
 
     async def before_run(self, *, agent: Any, session: Any, context: SessionContext, state: dict[str, Any]) -> None:
-        """Put what memory holds on the user's message in front of it."""
+        """Add the memories for the user's message before it."""
         asked = _text(context.input_messages)
         recall = await self._carrier.a_before(asked, context.session_id) if asked else NOTHING
-        if not recall.block:
-            return
-        if recall.placement is Placement.SYSTEM:
-            context.extend_instructions(self.source_id, recall.block)
-        else:
-            context.extend_messages(self, [Message(role="user", contents=[recall.block])])
+        if recall.for_system:
+            context.extend_instructions(self.source_id, recall.for_system)
+        if recall.for_message:
+            context.extend_messages(self, [Message(role="user", contents=[recall.for_message])])
 
     async def after_run(self, *, agent: Any, session: Any, context: SessionContext, state: dict[str, Any]) -> None:
-        """Take in what the user said."""
+        """Capture what the user said."""
         if context.response is not None and (asked := _text(context.input_messages)):
-            await self._carrier.a_after(exchange(asked, context.response.text), context.session_id)
+            own = not any(of_tools(message)["content"] for message in context.response.messages)
+            await self._carrier.a_after(exchange(asked, context.response.text, own=own), context.session_id)
 
 
 def _text(messages: Any) -> str:

@@ -1,4 +1,4 @@
-"""perdure in an agent of Agno."""
+"""perdure in an Agno agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agno.utils.agent import aexecute_instructions, execute_instructions  # noqa
 
 
 class PerdureMemory(HostMemory):
-    """Recalls before a run and captures after it. The block is in the instructions, which Agno makes anew for each run.
+    """Recalls before a run and captures after it. The block is in the instructions, which Agno rebuilds for each run.
 
     Example:
         agent = PerdureMemory().attach(Agent(model=...))
@@ -28,20 +28,20 @@ class PerdureMemory(HostMemory):
     _host = "agno"
 
     def attach(self, agent: Agent) -> Agent:
-        """Add memory to an agent, behind its own instructions and hooks, and return it."""
+        """Add memory to an agent, after its own instructions and hooks, and return it."""
         agent.pre_hooks = [*(agent.pre_hooks or ()), self.recall]
         agent.post_hooks = [*(agent.post_hooks or ()), self.capture]
         agent.instructions = self._instructions(agent.instructions)
         return agent
 
     def recall(self, run_input: RunInput, run_context: RunContext) -> None:
-        """Look for what memory holds on the user's message; a hook before a run."""
+        """Recall memories for the user's message; a pre-run hook."""
         self._before(run_input.input_content_string(), run_context)
 
     def capture(self, run_output: RunOutput, run_context: RunContext) -> None:
-        """Take in what the user said; a hook after a run."""
+        """Capture what the user said; a post-run hook."""
         asked = run_output.input.input_content_string() if run_output.input else ""
-        messages = exchange(asked, str(run_output.content or ""))
+        messages = exchange(asked, str(run_output.content or ""), own=not run_output.tools)
         self._carrier.after(messages, run_context.session_id, run_context.user_id)
 
     def _before(self, asked: str, run: RunContext) -> Recall:
@@ -51,8 +51,9 @@ class PerdureMemory(HostMemory):
         """Return instructions for each run: those that were there, a function perhaps, and the block behind them."""
 
         def behind(given: Any, run_context: RunContext) -> list[str]:
-            block = self._before("", run_context).block
-            return [*([given] if isinstance(given, str) else given or ()), *([block] if block else ())]
+            found = self._before("", run_context)
+            blocks = filter(None, (found.for_system, found.for_message))
+            return [*([given] if isinstance(given, str) else given or ()), *blocks]
 
         def instructions(agent: Agent, run_context: RunContext, session_state: dict[str, Any]) -> list[str]:
             given = (

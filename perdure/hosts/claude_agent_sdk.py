@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from perdure.api.memory import Memory
+from perdure.capture.agent_log import quotes
 from perdure.extras import need
 from perdure.hosts.carrier import NOTHING, HostMemory, exchange
+from perdure.hosts.command.transcripts import LATELY, messages
 from perdure.recent import Recent
 from perdure.speech.typed import typed
 
@@ -20,38 +24,49 @@ SESSIONS = 64
 
 
 class PerdureHooks(HostMemory):
-    """Recalls at each prompt and captures when the answer is there.
+    """Recalls at each prompt and captures after the answer.
 
     Example:
         options = ClaudeAgentOptions(hooks=PerdureHooks().hooks)
     """
 
-    _host = "claude-agent-sdk"
+    _host, _keeps = "claude-agent-sdk", True
 
     def __init__(
         self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
     ) -> None:
-        """Open the store, or take an open one; the arguments are those of `HostMemory`."""
+        """Open the store, or use an open one; the arguments are those of `HostMemory`."""
         super().__init__(memory, agent=agent, user=user, **settings)
         self._asked: Recent[str, str] = Recent(SESSIONS)
-        self.hooks = {"UserPromptSubmit": [HookMatcher(hooks=[self.prompt])], "Stop": [HookMatcher(hooks=[self.stop])]}
+        self.hooks = {
+            "UserPromptSubmit": [HookMatcher(hooks=[self.prompt])],
+            "Stop": [HookMatcher(hooks=[self.stop])],
+            "PreCompact": [HookMatcher(hooks=[self.compact])],
+        }
 
     async def prompt(self, given: Mapping[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """Return what memory holds on a prompt."""
+        """Return the memories for a prompt."""
         # What a task or the program itself says in the user's place is not theirs.
         asked = typed(given["prompt"])
         self._asked.put(given["session_id"], asked)
         recall = await self._carrier.a_before(asked, given["session_id"]) if asked else NOTHING
-        if not recall.block:
+        block = "\n\n".join(filter(None, (recall.for_system, recall.for_message)))
+        if not block:
             return {}
-        return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": recall.block}}
+        return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": block}}
 
     async def stop(self, given: Mapping[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """Take in what the user said."""
+        """Capture what the user said."""
         asked = self._asked.get(given["session_id"])
         if asked and not given.get("agent_id"):
             # The program may stop more than once for a prompt.
             self._asked.put(given["session_id"], "")
-            messages = exchange(asked, given.get("last_assistant_message") or "")
-            await self._carrier.a_after(messages, given["session_id"])
+            answer, record = given.get("last_assistant_message") or "", given.get("transcript_path") or ""
+            own = not quotes(answer, partial(messages, record, LATELY))
+            await self._carrier.a_after(exchange(asked, answer, own=own), given["session_id"])
+        return {}
+
+    async def compact(self, given: Mapping[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        """Note that memories shown so far are about to leave the transcript."""
+        await asyncio.to_thread(self._carrier.before_compaction, (), given["session_id"])
         return {}

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perdure.extras import need
-from perdure.hooks.types import Message, Placement
-from perdure.hosts.carrier import TOOL, HostMemory, beside
+from perdure.hooks.types import Message
+from perdure.hosts.carrier import HostMemory, beside
+from perdure.speech.tool_use import of_tools
 
 need("google.adk", "google-adk")
 
@@ -35,7 +36,7 @@ class _AdkMemory(HostMemory):
 
 
 class PerdurePlugin(_AdkMemory, BasePlugin):
-    """Recalls before a run and captures after it. The block is in the model's calls, never in the session's events.
+    """Recalls before a run and captures after it. The block is added to model calls, never to the session's events.
 
     Example:
         app = App(name="app", root_agent=agent, plugins=[PerdurePlugin()])
@@ -44,7 +45,7 @@ class PerdurePlugin(_AdkMemory, BasePlugin):
     _theirs = ("perdure",)
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
-        """Put what memory holds on the user's message beside it."""
+        """Add the memories for the user's message to it."""
         asked = _text(callback_context.user_content)
         at = next(
             (place for place in reversed(range(len(llm_request.contents))) if _asks(llm_request, place, asked)), None
@@ -53,42 +54,40 @@ class PerdurePlugin(_AdkMemory, BasePlugin):
             return
         turn, session = callback_context.invocation_id, callback_context.session.id
         recall = await self._carrier.a_before(asked, session, callback_context.user_id, turn=turn)
-        if not recall.block:
-            return
-        if recall.placement is Placement.SYSTEM:
-            llm_request.append_instructions([recall.block])
-            return
-        block = types.Part(text=recall.block)
-        parts = beside(block, recall, list(llm_request.contents[at].parts or ()))
-        # A new one: that of the request may be the one that the session keeps.
-        llm_request.contents[at] = types.Content(role="user", parts=parts)
+        if recall.for_system:
+            llm_request.append_instructions([recall.for_system])
+        if recall.for_message:
+            block = types.Part(text=recall.for_message)
+            parts = beside(block, recall, list(llm_request.contents[at].parts or ()))
+            # A new one: that of the request may be the one that the session keeps.
+            llm_request.contents[at] = types.Content(role="user", parts=parts)
 
     async def after_run_callback(self, *, invocation_context: InvocationContext) -> None:
-        """Take in what the user said."""
+        """Capture what the user said."""
         session = invocation_context.session
         await self._carrier.a_after(list(_spoken(session.events)), session.id, invocation_context.user_id)
 
 
 class PerdureMemoryService(_AdkMemory, BaseMemoryService):
-    """Memory for ADK's own tools, `load_memory` and `preload_memory`, and for programs that hand it sessions.
+    """Memory for ADK's own tools, `load_memory` and `preload_memory`, and for programs that pass it sessions.
 
     Example:
         runner = Runner(app=app, session_service=sessions, memory_service=PerdureMemoryService())
     """
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Take in what the user said in a session. What was taken in before counts once."""
+        """Capture what the user said in a session. Repeated messages count once."""
         await self._carrier.a_after(list(_spoken(session.events)), session.id, session.user_id)
 
     async def add_events_to_memory(
         self, *, app_name: str, user_id: str, events: Sequence[Event], session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:  # fmt: skip
-        """Take in what the user said in some events."""
+        """Capture what the user said in some events."""
         await self._carrier.a_after(list(_spoken(events)), session_id, user_id)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return what memory holds on a query: nothing if nothing fits."""
+        """Return the memories for a query: none if none match."""
         found = await asyncio.to_thread(self._carrier.found, query, FOUND, user_id)
         entries = [
             MemoryEntry(id=each["id"], content=types.Content(role="user", parts=[types.Part(text=each["text"])]))
@@ -106,10 +105,10 @@ def _spoken(events: Any) -> Iterator[Message]:
     """Yield the events of a session as hosts of perdure have them."""
     for event in events:
         text = _text(event.content)
-        if not text:
-            yield TOOL
-        else:
+        if text:
             yield {"role": "user" if event.author == "user" else "assistant", "content": text}
+        if not text or event.get_function_calls() or event.get_function_responses():
+            yield of_tools(event.content)
 
 
 def _text(content: types.Content | None) -> str:

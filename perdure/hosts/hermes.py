@@ -1,6 +1,6 @@
-"""perdure as the memory provider of Hermes, in whose own environment it is installed.
+"""perdure as the memory provider of Hermes, installed in Hermes's own environment.
 
-`perdure connect hermes` puts a plugin with it where Hermes looks for one.
+`perdure connect hermes` installs a plugin that loads it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perdure.speech.typed import typed
 try:
     from agent.memory_provider import MemoryProvider
 except ImportError as error:
-    raise ExtensionError(f"Hermes is not here ({error}); install perdure into its own environment") from error
+    raise ExtensionError(f"Hermes is not here ({error}); install perdure in Hermes's environment") from error
 
 USUAL = ("", "default")
 """The names of the profile that everybody has: what is said there belongs to the user alone."""
@@ -40,39 +40,46 @@ class PerdureProvider(MemoryProvider):
         self._session, self._writes = "", False
 
     def is_available(self) -> bool:
-        """Return True: nothing has to be set up."""
+        """Return True: no setup is needed."""
         return True
 
     def initialize(self, session_id: str, **given: Any) -> None:
-        """Begin a session. Each profile remembers by itself; a sub-agent or a timer recalls, and is not captured."""
+        """Begin a session. Each profile has its own memory; a sub-agent or a timer recalls, but is not captured."""
         profile = given.get("agent_identity") or ""
         agent = None if profile in USUAL else profile
-        self._carrier = Carrier("hermes", self._memory, agent=agent, user=given.get("user_id"), settings=self._settings)
         self._session, self._writes = session_id, given.get("agent_context", "primary") == "primary"
+        self._carrier = Carrier(
+            "hermes", self._memory, agent=agent, user=given.get("user_id"), settings=self._settings, opens=self._writes
+        )
+
+    def system_prompt_block(self) -> str:
+        """Return the opening of the session; Hermes rebuilds its system prompt only after a compaction."""
+        found = self._carrier.opening(self._session) if self._carrier else None
+        return found.block if found else ""
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
-        """Return what memory holds on the user's message."""
+        """Return the memories for the user's message."""
         asked = typed(query)
         return self._carrier.before(asked, session_id or self._session).block if self._carrier and asked else ""
 
     def sync_turn(self, user_content: str, assistant_content: str, *, session_id: str = "", **given: Any) -> None:
-        """Take in what the user said."""
+        """Capture what the user said."""
         asked = typed(user_content)
         if self._carrier and self._writes and asked:
             self._carrier.after(exchange(asked, assistant_content), session_id or self._session)
 
     def on_pre_compress(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """Take in what is about to leave the conversation; what was shown in it may come up again."""
+        """Capture what is about to leave the conversation; memories shown in it may come up again."""
         if self._carrier and self._writes:
             self._carrier.before_compaction(list(_spoken(messages)), self._session)
         return ""
 
     def on_session_switch(self, new_session_id: str, **given: Any) -> None:
-        """Go on in another session."""
+        """Switch to another session."""
         self._session = new_session_id
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """Return no tools: memory works without."""
+        """Return no tools: memory works without them."""
         return []
 
     def shutdown(self) -> None:
@@ -82,7 +89,7 @@ class PerdureProvider(MemoryProvider):
 
 
 def register(ctx: Any) -> None:
-    """Hand Hermes the provider, as an entry point."""
+    """Register the provider with Hermes; the entry point."""
     ctx.register_memory_provider(PerdureProvider())
 
 

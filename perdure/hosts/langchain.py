@@ -1,4 +1,4 @@
-"""perdure as a middleware of a LangChain agent."""
+"""perdure as LangChain agent middleware."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 from perdure.api.memory import Memory
 from perdure.api.tools import ALIKE, Tool
 from perdure.extras import need
-from perdure.hooks.types import Message, Placement, Recall
-from perdure.hosts.carrier import TOOL, Carrier, HostMemory, beside
+from perdure.hooks.types import Message, Recall
+from perdure.hosts.carrier import Carrier, HostMemory, beside
+from perdure.speech.tool_use import of_tools
 
 need("langchain.agents", "langchain")
 
@@ -21,7 +22,7 @@ from langgraph.runtime import Runtime  # noqa: E402
 
 
 class PerdureMiddleware(HostMemory, AgentMiddleware[AgentState[Any], Any, Any]):
-    """Recalls before a run and captures after it. The block is in the model's calls, never in the agent's state.
+    """Recalls before a run and captures after it. The block is added to model calls, never to the agent's state.
 
     Example:
         agent = create_agent("openai:gpt-5", middleware=[PerdureMiddleware()])
@@ -33,17 +34,18 @@ class PerdureMiddleware(HostMemory, AgentMiddleware[AgentState[Any], Any, Any]):
         self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None,
         tools: bool = False, **settings: Any,
     ) -> None:  # fmt: skip
-        """Open the store, or take an open one, as `HostMemory` does.
+        """Open the store, or use an open one, as `HostMemory` does.
 
-        With `tools` the model also gets the tools of memory: see docs/tools.md.
+        With `tools` the model also gets the memory tools: see docs/tools.md.
         """
         super().__init__(memory, agent=agent, user=user, **settings)
+        self._carrier.has_tools = tools
         self.tools = [_tool(self._carrier, tool) for tool in ALIKE] if tools else []
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Call the model with what memory holds on the newest user message."""
+        """Call the model with the memories for the newest user message."""
         at = _newest(request.messages)
         if at is None:
             return handler(request)
@@ -53,7 +55,7 @@ class PerdureMiddleware(HostMemory, AgentMiddleware[AgentState[Any], Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Call the model with what memory holds on the newest user message."""
+        """Call the model with the memories for the newest user message."""
         at = _newest(request.messages)
         if at is None:
             return await handler(request)
@@ -62,11 +64,11 @@ class PerdureMiddleware(HostMemory, AgentMiddleware[AgentState[Any], Any, Any]):
         return await handler(_with(recall, request, at))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        """Take in what the user said."""
+        """Capture what the user said."""
         self._carrier.after(list(_spoken(state["messages"])), _session(runtime))
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        """Take in what the user said."""
+        """Capture what the user said."""
         await self._carrier.a_after(list(_spoken(state["messages"])), _session(runtime))
 
 
@@ -96,13 +98,13 @@ def _key(message: AnyMessage, session: str | None) -> str:
 
 
 def _with(recall: Recall, request: ModelRequest[Any], at: int) -> ModelRequest[Any]:
-    if not recall.block:
-        return request
-    block = {"type": "text", "text": recall.block}
-    if recall.placement is Placement.SYSTEM:
+    if recall.for_system:
         system = _parts(request.system_message) if request.system_message else []
-        return request.override(system_message=SystemMessage(content=[*system, block]))
-    asked = request.messages[at]
+        more = {"type": "text", "text": recall.for_system}
+        request = request.override(system_message=SystemMessage(content=[*system, more]))
+    if not recall.for_message:
+        return request
+    asked, block = request.messages[at], {"type": "text", "text": recall.for_message}
     changed = asked.model_copy(update={"content": beside(block, recall, _parts(asked))})
     return request.override(messages=[*request.messages[:at], changed, *request.messages[at + 1 :]])
 
@@ -124,7 +126,7 @@ def _spoken(messages: Sequence[AnyMessage]) -> Iterator[Message]:
         elif isinstance(message, AIMessage) and not message.tool_calls:
             yield {"role": "assistant", "content": _text(message)}
         elif not isinstance(message, SystemMessage | HumanMessage):
-            yield TOOL
+            yield of_tools(message)
 
 
 def _text(message: AnyMessage) -> str:

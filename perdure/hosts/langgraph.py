@@ -42,7 +42,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 class PerdureStore(Facade, base.BaseStore):
-    """Keeps a graph's items on disk: those of the caller whose memory it is given, and nobody else's.
+    """Stores a graph's items on disk, for the caller of its memory only.
 
     Example:
         with Memory() as memory:
@@ -55,34 +55,34 @@ class PerdureStore(Facade, base.BaseStore):
         self, memory: MemoryView | None = None, *, fields: Sequence[str] = ("$",), ttl: base.TTLConfig | None = None,
         **settings: Any,
     ) -> None:  # fmt: skip
-        """Take an open memory, which its owner closes, or open one.
+        """Use an open memory, which its owner closes, or open one.
 
         Args:
-            memory: whose items these are: a `Memory`, or the view of one user; None: one is opened.
-            fields: JSON paths to what a query searches of a value, where `put` names none; "$" is all of it.
+            memory: the owner of the items: a `Memory`, or the view of one user; None: one is opened.
+            fields: JSON paths of the parts of a value to search, where `put` names none; "$" is all of it.
             ttl: LangGraph's settings for items that expire: `default_ttl` in minutes, `refresh_on_read`.
             settings: arguments of `Memory.open`.
 
         Raises:
-            InputError: settings are given for a memory that is open already.
+            InputError: settings are given for a memory that is already open.
             SettingsError, StoreError: see `Memory.open`.
         """
         if memory is not None and settings:
-            raise InputError(f"{', '.join(settings)} cannot be given for a memory that is open already")
+            raise InputError(f"{', '.join(settings)} cannot be set for a memory that is already open")
         self._owned = Memory.open(**settings) if memory is None else None
         opened = memory or self._owned
         if not isinstance(opened, MemoryView):
-            raise InputError(f"a store is made of an open Memory or of a view of one, not of {memory!r}")
+            raise InputError(f"a store takes an open Memory or a view of one, not {memory!r}")
         super().__init__(opened._engine, replace(opened._context, host=_SESSION))
         self._fields, self.ttl_config = tuple(fields), ttl
 
     def batch(self, ops: Iterable[base.Op]) -> list[base.Result]:
-        """Do what is asked, in one transaction: what is read is as it was before anything is put.
+        """Run operations in one transaction; reads see the state before any put.
 
         Raises:
-            InputError: a value is no JSON object, or a namespace or key cannot be stored.
-            InvalidNamespaceError: a label of a namespace is empty or holds a full stop.
-            ScopeError, StoreError: nothing may be written, or it could not be.
+            InputError: a value is not a JSON object, or a namespace or key cannot be stored.
+            InvalidNamespaceError: a label of a namespace is empty or contains a full stop.
+            ScopeError, StoreError: the caller has no write access, or writing failed.
         """
         results: list[base.Result] = []
         puts: dict[_Name, base.PutOp] = {}
@@ -102,7 +102,7 @@ class PerdureStore(Facade, base.BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
-        """Do the same as `batch` in a thread."""
+        """Run `batch` in a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     def close(self) -> None:
@@ -176,7 +176,7 @@ class PerdureStore(Facade, base.BaseStore):
         try:
             texts = [text for path in fields for text in base.get_text_at_path(value, path)]
         except (TypeError, ValueError) as error:
-            raise InputError(f"the value of {op.key[:80]!r} is no JSON object: {error}") from None
+            raise InputError(f"the value of {op.key[:80]!r} is not a JSON object: {error}") from None
         name, home = ".".join(op.namespace), self._home()
         clean = safe_fact(Fact(
             "\n".join(texts)[:MAX_TEXT] if any(text.strip() for text in texts) else f"{name}.{op.key}",
@@ -232,7 +232,7 @@ def _checked(namespace: _Namespace) -> _Namespace:
     """Return a namespace if its labels can be joined by full stops."""
     for label in namespace:
         if not isinstance(label, str) or not label or "." in label:
-            raise base.InvalidNamespaceError(f"label {label!r} of a namespace must be a text without full stops")
+            raise base.InvalidNamespaceError(f"label {label!r} of a namespace must be a string without full stops")
     return namespace
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from perdure.api.memory import Memory
 from perdure.extras import need
-from perdure.hooks.types import Message, Placement
-from perdure.hosts.carrier import TOOL, HostMemory, beside
+from perdure.hooks.types import Message
+from perdure.hosts.carrier import HostMemory, beside
+from perdure.speech.tool_use import of_tools
 
 need("agents", "openai-agents")
 
@@ -22,7 +23,7 @@ LAST = 40
 
 
 class PerdureSession(HostMemory, SessionABC):
-    """A session beside another, which keeps the history. The block is in the model's calls, never in the history.
+    """Wraps another session, which keeps the history. The block is added to model calls, never to the history.
 
     Example:
         session = PerdureSession(SQLiteSession("thread-1"))
@@ -35,14 +36,14 @@ class PerdureSession(HostMemory, SessionABC):
         self, session: Any, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None,
         **settings: Any,
     ) -> None:  # fmt: skip
-        """Open the store, or take an open one, as `HostMemory` does; a `session` of the SDK keeps the history."""
+        """Open the store, or use an open one, as `HostMemory` does; a `session` of the SDK keeps the history."""
         super().__init__(memory, agent=agent, user=user, **settings)
         self.session_id: str = session.session_id
         self.session_settings = getattr(session, "session_settings", None)
         self._history = session
 
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
-        """Return a config whose model calls hold what memory knows; a filter that is in it already comes first."""
+        """Return a run config that adds memories to model calls; a filter already in it runs first."""
         config = config or RunConfig()
         theirs = config.call_model_input_filter
 
@@ -60,7 +61,7 @@ class PerdureSession(HostMemory, SessionABC):
         return list(await self._history.get_items(limit))
 
     async def add_items(self, items: list[Any]) -> None:
-        """Add to the history; once the model has answered, take in what the user said."""
+        """Add to the history; once the model has answered, capture what the user said."""
         await self._history.add_items(items)
         if any(message["role"] == "assistant" for message in _spoken(items)):
             await self._carrier.a_after(list(_spoken(await self._history.get_items(LAST))), self.session_id)
@@ -70,7 +71,7 @@ class PerdureSession(HostMemory, SessionABC):
         return await self._history.pop_item()
 
     async def clear_session(self) -> None:
-        """Empty the history; what is remembered stays."""
+        """Clear the history; memories stay."""
         await self._history.clear_session()
 
     async def _filled(self, given: ModelInputData) -> ModelInputData:
@@ -80,13 +81,13 @@ class PerdureSession(HostMemory, SessionABC):
         asked: dict[str, Any] = dict(given.input[places[-1]])
         turn = f"{len(places)}\0{_text(asked)}"
         recall = await self._carrier.a_before(_text(asked), self.session_id, turn=turn)
-        if not recall.block:
+        if recall.for_system:
+            given = replace(given, instructions="\n\n".join(filter(None, (given.instructions, recall.for_system))))
+        if not recall.for_message:
             return given
-        if recall.placement is Placement.SYSTEM:
-            return replace(given, instructions="\n\n".join(filter(None, (given.instructions, recall.block))))
         content = asked.get("content") or ""
         parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else list(content)
-        asked["content"] = beside({"type": "input_text", "text": recall.block}, recall, parts)
+        asked["content"] = beside({"type": "input_text", "text": recall.for_message}, recall, parts)
         return replace(given, input=[*given.input[: places[-1]], asked, *given.input[places[-1] + 1 :]])
 
 
@@ -94,7 +95,7 @@ def _spoken(items: Sequence[Any]) -> Iterator[Message]:
     """Yield the items of a history as hosts of perdure have them."""
     for item in items:
         role = item.get("role")
-        yield {"role": role, "content": _text(item)} if role in ("user", "assistant") else TOOL
+        yield {"role": role, "content": _text(item)} if role in ("user", "assistant") else of_tools(item)
 
 
 def _text(item: Any) -> str:

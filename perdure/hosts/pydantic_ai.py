@@ -9,8 +9,9 @@ from typing import Any
 from perdure.api.memory import Memory
 from perdure.api.tools import ALIKE, Tool
 from perdure.extras import need
-from perdure.hooks.types import Message, Placement, Recall
-from perdure.hosts.carrier import TOOL, Carrier, HostMemory, beside
+from perdure.hooks.types import Message, Recall
+from perdure.hosts.carrier import Carrier, HostMemory, beside
+from perdure.speech.tool_use import of_tools
 
 need("pydantic_ai", "pydantic-ai")
 
@@ -31,7 +32,7 @@ from pydantic_ai.models import ModelRequestContext  # noqa: E402
 
 
 class PerdureMemory(HostMemory, AbstractCapability[Any]):
-    """Recalls before a run and captures after it. The block is in the requests of the run, never in its history.
+    """Recalls before a run and captures after it. The block is added to the requests of the run, never to its history.
 
     Example:
         agent = Agent("openai:gpt-5", capabilities=[PerdureMemory()])
@@ -43,26 +44,27 @@ class PerdureMemory(HostMemory, AbstractCapability[Any]):
         self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None,
         tools: bool = False, **settings: Any,
     ) -> None:  # fmt: skip
-        """Open the store, or take an open one, as `HostMemory` does.
+        """Open the store, or use an open one, as `HostMemory` does.
 
-        With `tools` the model also gets the tools of memory: see docs/tools.md.
+        With `tools` the model also gets the memory tools: see docs/tools.md.
         """
         super().__init__(memory, agent=agent, user=user, **settings)
+        self._carrier.has_tools = tools
         self._tools = FunctionToolset([_tool(self._carrier, tool) for tool in ALIKE]) if tools else None
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
-        """Return the tools of memory, if the model is to have them."""
+        """Return the memory tools, if enabled."""
         return self._tools
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Put what memory holds on the prompt beside it."""
+        """Add the memories for the prompt to it."""
         recall = await self._carrier.a_before(_text(ctx.prompt), ctx.conversation_id, turn=ctx.run_id)
-        return _with(recall, request_context) if recall.block else request_context
+        return _with(recall, request_context)
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        """Take in what the user said."""
+        """Capture what the user said."""
         await self._carrier.a_after(list(_spoken(result.all_messages())), ctx.conversation_id)
         return result
 
@@ -76,16 +78,16 @@ def _tool(carrier: Carrier, tool: Tool) -> AgentTool[Any]:
 
 def _with(recall: Recall, request: ModelRequestContext) -> ModelRequestContext:
     messages = list(request.messages)
-    if recall.placement is Placement.SYSTEM:
+    if recall.for_message:
+        for at in range(len(messages) - 1, -1, -1):
+            message = messages[at]
+            if isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts):
+                messages[at] = _beside(recall, message)
+                break
+    if recall.for_system:
         # Not among the instructions: Pydantic AI writes those into the history.
-        messages.insert(0, ModelRequest(parts=[SystemPromptPart(recall.block)]))
-        return replace(request, messages=messages)
-    for at in range(len(messages) - 1, -1, -1):
-        message = messages[at]
-        if isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts):
-            messages[at] = _beside(recall, message)
-            return replace(request, messages=messages)
-    return request
+        messages.insert(0, ModelRequest(parts=[SystemPromptPart(recall.for_system)]))
+    return replace(request, messages=messages)
 
 
 def _beside(recall: Recall, message: ModelRequest) -> ModelRequest:
@@ -94,7 +96,7 @@ def _beside(recall: Recall, message: ModelRequest) -> ModelRequest:
     part = parts[at]
     if isinstance(part, UserPromptPart):
         content = [part.content] if isinstance(part.content, str) else list(part.content)
-        parts[at] = replace(part, content=beside(recall.block, recall, content))
+        parts[at] = replace(part, content=beside(recall.for_message, recall, content))
     return replace(message, parts=parts)
 
 
@@ -107,7 +109,7 @@ def _spoken(messages: Sequence[ModelMessage]) -> Iterator[Message]:
             elif isinstance(part, TextPart):
                 yield {"role": "assistant", "content": part.content}
             elif isinstance(part, ToolCallPart | ToolReturnPart):
-                yield TOOL
+                yield of_tools(part)
 
 
 def _text(content: str | Sequence[UserContent] | None) -> str:

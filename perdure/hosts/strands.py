@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from perdure.extras import need
-from perdure.hooks.types import Message, Placement
-from perdure.hosts.carrier import TOOL, HostMemory, beside
+from perdure.hooks.types import Message
+from perdure.hosts.carrier import HostMemory, beside
+from perdure.speech.tool_use import of_tools
 
 need("strands.plugins", "strands")
 
@@ -30,7 +31,7 @@ class PerdurePlugin(HostMemory, Plugin):
     _host = "strands"
 
     def init_agent(self, agent: Agent) -> None:
-        """Stand between an agent and its model, and listen for the end of its runs."""
+        """Wrap the agent's model calls and subscribe to the end of its runs."""
         agent.add_middleware(InvokeModelStage.Input, self._recall)
         agent.add_hook(self._capture, AfterInvocationEvent)
 
@@ -40,11 +41,14 @@ class PerdurePlugin(HostMemory, Plugin):
             return context
         asked = context.messages[places[-1]]
         recall = await self._carrier.a_before(_text(asked), None, turn=f"{len(places)}\0{_text(asked)}")
-        if not recall.block:
+        system, block = recall.for_system, recall.for_message
+        if system and not isinstance(context.system_prompt, str | None):
+            system, block = "", "\n\n".join(filter(None, (system, block)))
+        if system:
+            context = context.replace(system_prompt="\n\n".join(filter(None, (context.system_prompt, system))))
+        if not block:
             return context
-        if recall.placement is Placement.SYSTEM and isinstance(context.system_prompt, str | None):
-            return context.replace(system_prompt="\n\n".join(filter(None, (context.system_prompt, recall.block))))
-        changed = {**asked, "content": beside({"text": recall.block}, recall, list(asked["content"]))}
+        changed = {**asked, "content": beside({"text": block}, recall, list(asked["content"]))}
         return context.replace(messages=[*context.messages[: places[-1]], changed, *context.messages[places[-1] + 1 :]])
 
     async def _capture(self, event: AfterInvocationEvent) -> None:
@@ -53,7 +57,7 @@ class PerdurePlugin(HostMemory, Plugin):
 
 
 class PerdureStore(HostMemory, MemoryStore):
-    """Memory as a store of Strands' own `MemoryManager`, beside others of yours; in place of the plugin.
+    """Memory as a store of Strands' own `MemoryManager`, along with other stores; use it instead of the plugin.
 
     Example:
         agent = Agent(memory_manager=MemoryManager(stores=[PerdureStore()]))
@@ -61,19 +65,19 @@ class PerdureStore(HostMemory, MemoryStore):
 
     name = "perdure"
     _host = "strands"
-    description = "What the user has said in former conversations"
+    description = "What the user has said in past conversations"
     max_search_results: int | None = 10
     writable = True
     extraction = True
 
     async def search(self, query: str, options: Any = None) -> list[MemoryEntry]:
-        """Return what memory holds on a query: nothing if nothing fits."""
+        """Return the memories for a query: none if none match."""
         limit = (options or {}).get("max_search_results") or self.max_search_results or 1
         found = await asyncio.to_thread(self._carrier.found, query, limit)
         return [MemoryEntry(content=each["text"], metadata={"id": each["id"]}) for each in found]
 
     async def add_messages(self, messages: list[Any], context: Any = None) -> None:
-        """Take in what the user said. Which of it is worth keeping is decided here, without a model."""
+        """Capture what the user said. What is worth storing is decided here, without a model."""
         await self._carrier.a_after(list(_spoken(messages)), None)
 
 
@@ -87,8 +91,8 @@ def _spoken(messages: Sequence[Any]) -> Iterator[Message]:
     for message in messages:
         if message["role"] == "assistant" or _asks(message):
             yield {"role": message["role"], "content": _text(message)}
-        else:
-            yield TOOL
+        if any("toolUse" in part or "toolResult" in part for part in message["content"]):
+            yield of_tools(message)
 
 
 def _text(message: Any) -> str:

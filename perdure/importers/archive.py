@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from perdure.errors import InputError
+from perdure.extras import how_to_install
 from perdure.hooks.types import Message
 from perdure.importers.conversation_import import Talk, Talks
 from perdure.regex import lazy
@@ -89,7 +90,7 @@ def opened(member: Member) -> Iterator[IO[bytes]]:
         with member.open() as file:
             yield _unpacked(file) if member.name.endswith(".zst") else file
     except (*_UNREADABLE, getattr(_zstd(), "ZstdError", OSError)) as error:
-        raise InputError(f"{member.name} cannot be read ({error}); unpack it, or export it anew") from error
+        raise InputError(f"{member.name} cannot be read ({error}); unpack it, or export it again") from error
 
 
 def elements(member: Member) -> Iterator[tuple[Any, int]]:
@@ -108,7 +109,7 @@ def elements(member: Member) -> Iterator[tuple[Any, int]]:
             except (ValueError, RecursionError):
                 block = file.read(step)
                 if not block or len(buffer) > LARGEST:
-                    raise InputError(f"{member.name} is no JSON array, or is cut off; export it anew") from None
+                    raise InputError(f"{member.name} is not a JSON array, or is truncated; export it again") from None
                 buffer = (buffer + decode(block)).lstrip(_BETWEEN)
                 # What does not end in a mebibyte is looked at again at twice its length, not at each mebibyte.
                 step = max(STEP, len(buffer))
@@ -152,7 +153,7 @@ def _array(text: str, member: Member) -> int:
         return 1
     found = _ARRAY.search(text) if text.startswith("{") else None
     if found is None:
-        raise InputError(f"{member.name} is no JSON array; export it anew")
+        raise InputError(f"{member.name} is not a JSON array; export it again")
     return found.end()
 
 
@@ -167,7 +168,7 @@ def _plain(file: Path, name: str, suffixes: tuple[str, ...]) -> list[Member]:
     try:
         state = file.stat()
     except OSError as error:
-        raise InputError(f"{file} cannot be read ({error.strerror}); check its mode") from error
+        raise InputError(f"{file} cannot be read ({error.strerror}); check its permissions") from error
     return [Member(name, state.st_size, lambda: file.open("rb"), state.st_mtime)]
 
 
@@ -182,7 +183,7 @@ def _packed(source: _Zipped, where: str, suffixes: tuple[str, ...], depth: int =
         with zipfile.ZipFile(source()) as archive:
             infos = sorted(archive.infolist(), key=lambda info: info.filename)
     except _UNREADABLE as error:
-        raise InputError(f"{where} cannot be read ({error}); fetch it anew") from error
+        raise InputError(f"{where} cannot be read ({error}); download it again") from error
     found: list[Member] = []
     for info in infos:
         inner = partial(_open_within, source, info.filename)
@@ -210,7 +211,7 @@ def _zstd() -> Any:
 def _unpacked(file: IO[bytes]) -> IO[bytes]:
     zstd = _zstd()
     if zstd is None:
-        raise OSError("it is compressed; perdure can unpack it after: pip install 'perdure[zstd]'")
+        raise OSError(f"it is compressed; to unpack it, run: {how_to_install('zstd')}")
     if hasattr(zstd, "ZstdFile"):
         return cast(IO[bytes], zstd.ZstdFile(file))
     return io.BufferedReader(zstd.ZstdDecompressor().stream_reader(file, read_across_frames=True))
@@ -263,7 +264,7 @@ def talks_of(
                     try:
                         yield from talks_in(value, size)
                     except _ODD:
-                        yield Talk(f"{member.name}:{number}", (), size, broken="it has not the form of a conversation")
+                        yield Talk(f"{member.name}:{number}", (), size, broken="it does not look like a conversation")
             except InputError as error:
                 yield Talk(member.name, (), 0, broken=str(error))
 

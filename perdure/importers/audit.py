@@ -128,7 +128,7 @@ class _Desk:
 
     def _secrets(self, text: _Text, kinds: tuple[str, ...]) -> None:
         if kinds:
-            self._add("secret", text, f"holds {', '.join(sorted(set(kinds)))}; an import leaves that out")
+            self._add("secret", text, f"holds {', '.join(sorted(set(kinds)))}; an import leaves it out")
 
     def _orders(self, text: _Text) -> None:
         if found := orders_in(text.text):
@@ -140,7 +140,7 @@ class _Desk:
             return
         same = fingerprint(text.text)
         if same in self._seen:
-            self._add("duplicate", text, f"stands in {self._seen[same]}, too")
+            self._add("duplicate", text, f"is also in {self._seen[same]}")
             return
         self._seen[same] = text.where
         for entity, key, value in _values(text):
@@ -159,7 +159,7 @@ def _stale(text: _Text, now: float) -> str | None:
     if fact is not None and fact.expires_at is not None and fact.expires_at <= now:
         return "has expired there"
     past = lifetime(text.text, text.at).freeze_until
-    return "the day that it speaks of is past" if past is not None and past < now - _STALE_DAYS * DAY else None
+    return "the date it mentions is past" if past is not None and past < now - _STALE_DAYS * DAY else None
 
 
 def _values(text: _Text) -> Iterator[tuple[str, str, str]]:

@@ -1,7 +1,11 @@
-"""`perdure import`: memories in, and what people said to other agents."""
+"""`perdure import`: memories and conversations of other tools. `perdure try`: what they would bring up."""
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
+import tempfile
 import uuid
 from contextlib import closing
 from dataclasses import asdict, fields
@@ -12,36 +16,41 @@ import click
 
 from perdure.capture.describe import CategoryPatterns, compile_categories
 from perdure.cli.operation import operation
-from perdure.cli.output import Output, agree, day, is_asked, notice, progress
+from perdure.cli.output import SHORT_ID, Output, agree, console, day, is_asked, notice, progress, steps
 from perdure.engine.engine import Engine
-from perdure.engine.opening import open_store
 from perdure.engine.repository import project_of
 from perdure.engine.settings import Settings
+from perdure.engine.store_opening import open_store
 from perdure.errors import InputError
 from perdure.importers.conversation_import import Heard, Talks, hear
 from perdure.importers.sources import KINDS, open_source
+from perdure.importers.trial import SOURCES, Trial, found, run_trial
+from perdure.importers.trial_page import figures, page, title
 from perdure.index.missing import BATCH, embed_missing, unembedded
 from perdure.maintenance.importing import Imported, bring_in
+from perdure.store.folder import FILE_MODE
+from perdure.store.sql import marks, run
 from perdure.store.store import Store
+from perdure.text.escape import visible
 from perdure.text.pluralize import counted
 
 _SHOWN = 10
 _PATIENCE = 60.0
-"""Seconds in which the model is loaded."""
-_QUESTION = "Are you the person in these conversations, and may what you said in them come up unasked?"
+"""Seconds to wait for the model."""
+_QUESTION = "Are you the user in these conversations, and may agents recall what you said in them?"
 
 
 @operation(name="import")
-@click.option("--from", "kind", type=click.Choice(KINDS), help="What it is; without it told by what is in it.")
-@click.option("--trust", is_flag=True, help="Vouch for what is in it: it is recalled as if you had said it.")
-@click.option("--mine", is_flag=True, help="In conversations: what the person said is what you said.")
+@click.option("--from", "kind", type=click.Choice(KINDS), help="Format; default: detected.")
+@click.option("--trust", is_flag=True, help="Trust the memories: recall them as if you had said them.")
+@click.option("--mine", is_flag=True, help="For conversations: you are the user in them.")
 def import_(folder: Path, output: Output, path: Path, kind: str | None, trust: bool, mine: bool, dry_run: bool) -> int:
-    """Take in an export, Markdown pages, memories of another system, or conversations with other agents.
+    """Import memories and conversations from other tools or exports.
 
-    What was edited in a page, or is new there, waits for `perdure review`; what is missing there is not forgotten. Of
-    conversations only what the person said is kept; on a terminal you are asked whether it is yours.
+    Edited and new entries of Markdown pages wait for `perdure review`; missing ones are not forgotten. From
+    conversations, only the user's statements are imported; on a terminal, you are asked whether that user is you.
 
-    Exit code 1: something in it conflicts with what is here, or could not be taken in, or nothing was read.
+    Exit code 1: conflicts, refused or unreadable entries, or nothing to import.
 
     Example: perdure import ~/Downloads/chatgpt-export.zip --dry-run
     """
@@ -49,17 +58,15 @@ def import_(folder: Path, output: Output, path: Path, kind: str | None, trust: b
         source = open_source(path, store.key, kind, trust=trust)
         if isinstance(source, Talks):
             if trust and not mine and source.notes is None:
-                raise InputError("--trust is for memories; say with --mine that what the person said is yours")
+                raise InputError("--trust is for memories; if you are the user in these conversations, use --mine")
             code = _hear(store, source, mine, trust, dry_run, output)
         else:
             if mine and not trust:
-                raise InputError(
-                    f"--mine is for conversations, and {path} holds memories; vouch for these with --trust"
-                )
+                raise InputError(f"--mine is for conversations, and {path} holds memories; trust these with --trust")
             with progress("importing", source.total, quiet=output.as_json) as advance:
                 report = bring_in(store, source, trust=trust, dry_run=dry_run, advance=advance)
             output.json(report)
-            _show(report, output)
+            _show(store, report, output)
             code = _code(report)
     if not dry_run:
         _embed(folder, output)
@@ -82,23 +89,23 @@ def _hear(store: Store, talks: Talks, mine: bool, trust: bool, dry_run: bool, ou
         if report.conversations or report.unreadable or notes is None:
             _show_heard(report, output)
         if notes is not None:
-            _show(notes, output)
+            _show(store, notes, output)
         elif report.batch:
-            output.line(f"Take it back with: perdure undo --batch {report.batch}")
+            output.line(f"Undo: perdure undo --batch {report.batch}")
     failed = report.unreadable or (not (report.read or report.known) if notes is None else _code(notes))
     return 1 if failed else 0
 
 
 def _embed(folder: Path, output: Output) -> None:
-    """Give vectors to what came in: until it has them, its words alone are found."""
+    """Embed imported memories: until then only keywords find them."""
     with closing(Engine(folder, Settings.load(), guest=True)) as engine:
         waiting = unembedded(engine.store)
         if waiting and engine.model.wait(_PATIENCE):
-            with progress("making vectors", waiting, quiet=output.as_json) as advance:
+            with progress("embedding", waiting, quiet=output.as_json) as advance:
                 while embed_missing(engine.store, engine.model.embedder):
                     advance(BATCH)
         if left := unembedded(engine.store):
-            notice([f"{counted(left, 'memory')} are found by their words alone so far: {engine.model.state}"])
+            notice([f"{counted(left, 'memory')} without a vector, found by keywords only: {engine.model.state}"])
 
 
 def _heard(
@@ -118,13 +125,13 @@ def _code(report: Imported) -> int:
 
 
 def _tell(report: Heard | Imported, what: str, read: int, kept: int, counts: dict[str, Any], output: Output) -> None:
-    """Print what both reports have; `what` could be read, `kept` of it is worth keeping."""
+    """Print what both reports share; `kept` of the `read` entries are worth keeping."""
     done = "Would import" if report.dry_run else "Imported"
-    output.title(f"{done} from {report.kind}" if read else f"Nothing was read: no {what} was found in it")
-    passed = {f"passed over: {name}": count for name, count in report.passed.items()}
+    output.title(f"{done} from {report.kind}" if read else f"Nothing to import: no {what} found")
+    passed = {f"skipped: {name}": count for name, count in report.passed.items()}
     rows = {**counts, **passed, "unreadable": report.unreadable}
     output.table(("", ""), [(name, count) for name, count in rows.items() if count])
-    unread = [f"not read: {name}: {why}" for name, why in report.unread.items()]
+    unread = [f"unreadable: {name}: {why}" for name, why in report.unread.items()]
     for lines, every in ((unread[:_SHOWN], len(unread)), (report.sample, kept)):
         for line in lines:
             output.line(line)
@@ -135,43 +142,107 @@ def _tell(report: Heard | Imported, what: str, read: int, kept: int, counts: dic
 def _show_heard(report: Heard, output: Output) -> None:
     counts = {
         "conversations": report.conversations,
-        "known from the hooks already": report.known,
-        "messages of the person": report.messages,
+        "already recorded by hooks": report.known,
+        "user messages": report.messages,
         "worth keeping": report.statements,
         "added": report.added,
-        "secrets left out": report.secrets.total(),
-        "from": None if report.first is None else day(report.first),
-        "to": None if report.last is None else day(report.last),
+        "secrets redacted": report.secrets.total(),
+        "first": None if report.first is None else day(report.first),
+        "last": None if report.last is None else day(report.last),
     }
-    _tell(report, "message of a person", report.read + report.known, report.statements, counts, output)
+    _tell(report, "user message", report.read + report.known, report.statements, counts, output)
     if report.statements and not report.mine:
-        output.line("They come up only when they are searched for. If the person is you: --mine")
+        output.line("Only a search finds them. If you are that user, repeat with --mine to have them recalled.")
 
 
-def _show(report: Imported, output: Output) -> None:
+def _show(store: Store, report: Imported, output: Output) -> None:
     counts = {
-        "facts": report.total,
+        "memories": report.total,
         "added": report.added,
-        "over already": report.ended,
-        "there already": report.skipped,
+        "expired": report.ended,
+        "already stored": report.skipped,
         "superseded": report.superseded,
-        "trusted from now on": report.vouched,
+        "now trusted": report.vouched,
         "waiting for review": report.waiting,
-        "in conflict": len(report.conflicts),
-        "purged before": report.purged,
+        "conflicts": len(report.conflicts),
+        "purged": report.purged,
         "refused": len(report.refused),
         "links": report.links,
+        "triggers": report.triggers,
         "vectors": report.vectors,
         "missing in the file": report.missing,
     }
     _tell(report, "memory", report.total, report.added, counts, output)
-    for fact_id in report.conflicts[:_SHOWN]:
-        output.line(f"in conflict: {fact_id} says something else here, and was left as it is")
+    ids = report.conflicts[:_SHOWN]
+    rows = store.database.query(run, f"SELECT id, text FROM facts WHERE id IN ({marks(ids)})", ids)
+    texts: dict[str, str] = dict(rows)
+    for fact_id in ids:
+        output.line(f"conflict: {fact_id[:SHORT_ID]} keeps its own text here: {texts.get(fact_id, '')}")
     for fact_id, reason in list(report.refused.items())[:_SHOWN]:
         output.line(f"refused: {fact_id}: {reason}")
     if report.waiting and not report.dry_run:
-        output.line("See what waits, and decide: perdure review")
+        output.line("Some need review: perdure review")
     if report.added and report.batch:
-        output.line(f"Take it back with: perdure undo --batch {report.batch}")
+        output.line(f"Undo: perdure undo --batch {report.batch}")
     if report.total and not report.trusted and report.kind != "markdown":
-        output.line("They come up only when they are searched for. To have them recalled unasked: --trust")
+        output.line("Only a search finds them. To have them recalled, repeat with --trust.")
+
+
+_CELL = 300
+"""Characters of a prompt, and of what a side brings, in a pipe."""
+_NUMBERS = 30
+"""Columns of a terminal that the numbers beside them take."""
+
+
+@operation(name="try")
+@click.option("--from", "source", type=click.Choice(list(SOURCES)), required=True, help="The memory you have today.")
+@click.option(
+    "--prompts", "most", type=click.IntRange(1, 10_000), default=200, show_default=True,
+    help="Compare this many of your last prompts.",
+)  # fmt: skip
+@click.option(
+    "--prompts-from", "prompts", type=click.Path(path_type=Path),
+    help="Read the prompts from this file: one per line, or JSON Lines with prompt and timestamp.",
+)  # fmt: skip
+@click.option("--page", "written", type=click.Path(path_type=Path), help="Also write an HTML page to this file.")
+def try_(output: Output, source: str, path: Path | None, most: int, prompts: Path | None, written: Path | None) -> None:
+    """Compare the memory you have today with perdure.
+
+    Shows what each side adds to the context for each prompt, with tokens and milliseconds. Nothing is sent, and only
+    the page you ask for is stored. Without PATH, the default location is used, if there is one.
+
+    Example: perdure try --from chatgpt ~/Downloads/chatgpt-export.zip --page compare.html
+    """
+    if written and not (written.suffix.lower() in (".html", ".htm") and written.absolute().parent.is_dir()):
+        raise InputError(f"--page {written} is not an .html file in an existing folder; give one, such as compare.html")
+    place, kind = found(source, path)
+    with (
+        tempfile.TemporaryDirectory(prefix="perdure-", ignore_cleanup_errors=True) as home,
+        steps("comparing", quiet=output.as_json) as tell,
+    ):
+        trial = run_trial(source, place, kind, Path(home), most=most, prompts=prompts, tell=tell)
+    if written:
+        # It holds what was said.
+        handle = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(page(trial))
+    output.json(trial, totals=trial.totals())
+    _show_trial(trial, output)
+    vouch = {"chatgpt": "--mine", "claude-code": "--mine", "claude": "--mine --trust"}.get(source, "--trust")
+    output.line(
+        f"Nothing was sent or stored. To import it: perdure import {shlex.quote(str(place))} --from {kind} {vouch}"
+    )
+
+
+def _show_trial(trial: Trial, output: Output) -> None:
+    output.title(title(trial))
+    output.line(trial.shown)
+    wide = _CELL if not sys.stdout.isatty() else max(16, (console().width - _NUMBERS) // 3)
+    rows = []
+    for each in trial.answered:
+        texts = map(visible, (each.prompt, "; ".join(each.today), "; ".join(each.perdure)))
+        prompt, today, perdure = (text if len(text) <= wide else f"{text[: wide - 1]}…" for text in texts)
+        rows.append((prompt, today, each.today_tokens, perdure, each.perdure_tokens, f"{each.ms:.1f}"))
+    output.table(("prompt", "today", "tokens", "perdure", "tokens", "ms"), rows)
+    output.rule("totals")
+    output.table(("", "today", "perdure"), figures(trial))

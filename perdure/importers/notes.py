@@ -1,4 +1,4 @@
-"""Notes in Markdown: of basic-memory, of Obsidian, and OpenClaw's MEMORY.md with its days (memory-core).
+"""Notes in Markdown: of basic-memory, of Obsidian, of coding agents, and OpenClaw's MEMORY.md with its days.
 
 Each item of a list, each paragraph, each row of a table and each field of the front matter is a memory, under the
 title of its note. Tags and the day stand in the front matter; `[category]` and `#tag` mark an observation,
@@ -28,6 +28,8 @@ from perdure.store.fact import CATEGORIES
 from perdure.text.lexicon import table
 
 OPENCLAW, BASIC, OBSIDIAN = "openclaw", "basic-memory", "obsidian"
+_AGENT_FILE = "agent-file"
+_AGENT_FILES = frozenset({"claude.md", "claude.local.md", "agents.md", "gemini.md", "copilot-instructions.md"})
 _LOOKED_AT = 200
 """Notes that must tell what a folder is."""
 _OURS = lazy(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
@@ -84,6 +86,11 @@ def is_openclaw(path: Path) -> bool:
     return (path / "MEMORY.md").is_file() or any(_DAY.match(day.name) for day in days)
 
 
+def is_agent_file(path: Path) -> bool:
+    """Return whether this is what a person wrote down for a coding agent."""
+    return path.is_file() and path.name.lower() in _AGENT_FILES
+
+
 def is_basic_memory(path: Path) -> bool:
     """Return whether notes of basic-memory are in this folder: they say their permalink."""
     return any("permalink" in front_matter(member.text()) for member in members(path, ".md")[:_LOOKED_AT])
@@ -123,7 +130,7 @@ def load_notes(path: Path, kind: str) -> Load:
         skipped: Counter[str] = Counter()
         total += sum(1 for _ in _facts(kind, member, skipped))
         if bad := skipped.pop(_BAD, 0):
-            unread[member.name] = f"{bad} of its parts are no text in UTF-8, UTF-16 or cp1252; save it as UTF-8"
+            unread[member.name] = f"{bad} of its parts are not text in UTF-8, UTF-16 or cp1252; save it as UTF-8"
         passed += skipped
     return Load(kind, total, facts, lambda: (), unreadable=len(unread), unread=unread, passed=dict(+passed))
 
@@ -212,7 +219,7 @@ def _facts(kind: str, member: Member, passed: Counter[str]) -> Iterator[Incoming
     )
     at = next((date for date in dates if date is not None), member.at)
     title = fields.get("title") or member.path.stem
-    titled = kind != OPENCLAW and not _DAY.match(title) and title.lower() not in _UNTITLED
+    titled = kind not in (OPENCLAW, _AGENT_FILE) and not _DAY.match(title) and title.lower() not in _UNTITLED
     tags = tuple(tag.strip(" #").lower() for tag in fields.get("tags", "").split(",") if tag.strip(" #"))
     note = _Note(kind, member, title if titled else "", at, tags)
     told = {f"{name}: {value}": (name, value) for name, value in fields.items() if value and name not in _ABOUT_NOTES}
@@ -228,7 +235,7 @@ def _unfit(piece: str) -> str:
     if UNREADABLE in piece:
         return _BAD
     if _PLACE.search(_CODE.sub("", piece)):
-        return "places to fill in"
+        return "placeholders"
     if _FILLER.match(piece):
         return "filler text"
     return "secrets" if _SECRET.fullmatch(redact(piece).text) else ""

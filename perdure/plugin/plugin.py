@@ -18,7 +18,7 @@ import pluggy
 from perdure.api.memory import Memory
 from perdure.capture.intake import Intake, as_sequence
 from perdure.clock import Clock, SystemClock
-from perdure.engine.engine import audience_of
+from perdure.engine.audiences import audience_of
 from perdure.engine.file_memory import is_recorded
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
@@ -28,6 +28,7 @@ from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.spec import DEFAULT_PROJECT, HOOK_NAMES
 from perdure.hooks.types import Messages, Opening, Recall, ToolResult, TurnContext
 from perdure.recent import Recent
+from perdure.speech.author import vouched_for
 from perdure.store.folder import prepare_folder
 from perdure.store.inbox import Inbox
 from perdure.store.inbox_lines import Entry
@@ -40,11 +41,11 @@ RETRY_SECONDS = 60.0
 COMPLAINTS = 64
 """Messages that are not repeated within a minute: some name a caller, and there may be any number of these."""
 UNAVAILABLE = ToolResult(
-    "Memory cannot be opened or used now. Go on without it.", {"error": "unavailable"}, refused=True
+    "Memory is not available at the moment. Continue without it.", {"error": "unavailable"}, refused=True
 )
 LOST = (
-    "Memory is halted: {}. Nothing is recalled or changed until the user has looked at that with `perdure recover`; "
-    "what the user says meanwhile is kept. Tell them, and go on without memory."
+    "Memory is halted: {}. Nothing is recalled or changed until the user has run `perdure recover`; "
+    "what the user says meanwhile is kept. Tell them, and continue without memory."
 )
 _abandoned: list[Holding] = []
 _log = logging.getLogger("perdure.plugin")
@@ -71,7 +72,7 @@ class Holding:
     def of(
         cls, home: str | Path | None = None, *, clock: Clock | None = None,
         host_config: Mapping[str, Any] | None = None, agent: str | None = None, user: str | None = None,
-        scopes: object = (), **settings: Any,
+        scopes: object = (), guest: bool = False, load_model: bool = True, **settings: Any,
     ) -> Self | None:  # fmt: skip
         """Return what holds the turns of a data folder; None if it remembers no store. The arguments: `Memory.open`'s.
 
@@ -81,7 +82,7 @@ class Holding:
             SettingsError: a setting is unknown or does not fit.
             StoreUnavailableError: the folder is another store's, or cannot be written.
         """
-        del agent, user, scopes  # each turn names its own caller
+        del agent, user, scopes, guest, load_model  # each turn names its own caller, and nothing is loaded
         folder, loaded = data_folder(home), Settings.load(settings, host_config=host_config)
         if loaded.store_url is not None:
             key = known_key(folder)
@@ -104,7 +105,7 @@ class Holding:
         wanted = success and self._settings.heeds(context.trigger) and self._settings.auto_capture
         if not wanted or audience.home is None:
             return 0
-        return self._intake.take(messages, context, audience.home).messages
+        return self._intake.take(vouched_for(messages, context), context, audience.home).messages
 
     def release(self) -> None:
         """Leave what was taken in to the next start of the store. A later turn goes into another file."""
@@ -162,6 +163,14 @@ class PerdurePlugin:
     def opening(self, context: TurnContext) -> Opening | None:
         """Return what a session should begin with. No hook: a host that has a place for it asks."""
         return self._guarded("opening", lambda memory: memory.turns.opening(context))
+
+    def did(self, messages: Callable[[], Messages], context: TurnContext) -> None:
+        """Keep what the agent did, as the host's own record of the session tells. No hook, either."""
+        self._guarded("did", lambda memory: memory.turns.did(messages, context))
+
+    def before_tool(self, given: Mapping[str, Any], context: TurnContext, **told: Any) -> Recall | None:
+        """Return what the model should see before a tool runs; see `Turns.before_tool`. No hook, either."""
+        return self._guarded("before_tool", lambda memory: memory.turns.before_tool(given, context, **told))
 
     def before_agent_start(self, prompt: str, messages: Messages, context: TurnContext) -> Recall | None:
         """Return what the model should see with this prompt, which alone decides: `messages` are not looked at."""
@@ -278,7 +287,7 @@ class PerdurePlugin:
         last = self._complaints.get(what)
         if last is None or now - last >= RETRY_SECONDS:
             self._complaints.put(what, now)
-            _log.error("memory is not working in %s, the turn goes on without it: %s", hook, what)
+            _log.error("memory failed in %s; the turn continues without it: %s", hook, what)
 
 
 def _text(prompt: object) -> str:
@@ -297,9 +306,9 @@ def hookimpls_for(
     """Return a plugin for a host that has a pluggy manager of its own.
 
     Args:
-        project_name: the name of the host's manager; a mark matches only a manager of the same name.
+        project_name: the name of the host's manager; hook markers match only a manager of the same name.
         memory: an open store to use; None: one is opened at the first hook.
-        config: the plugin's part of the host's config.
+        config: the plugin's section of the host's config.
         settings: arguments of `Memory.open`.
     """
     plugin = PerdurePlugin(

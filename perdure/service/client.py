@@ -78,7 +78,7 @@ def runtime_folder(environ: Mapping[str, str] = os.environ) -> str:
     except FileExistsError:
         state = os.lstat(folder)
         if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.getuid() or state.st_mode & 0o077:
-            raise PermissionError(f"{folder} is not a folder of this user alone; remove it") from None
+            raise PermissionError(f"{folder} is not private to this user; remove it") from None
     return folder
 
 
@@ -113,7 +113,7 @@ def ask(home: str, method: str, body: bytes, seconds: float, *, begin: bool = Tr
     TimeoutError the helper is still at work on the request; any other OSError means that there can be no helper here.
     """
     if not possible():
-        raise OSError("there are no helpers on this machine")
+        raise OSError("helpers are not supported on this machine")
     path = endpoint(home)
     try:
         return ask_at(f"{path}.sock", method, body, seconds)
@@ -149,7 +149,7 @@ def ask_at(path: str, method: str, body: bytes, seconds: float) -> tuple[str, by
         to.settimeout(seconds)
         to.connect(path)
         if peer(to) != os.getuid():
-            raise PermissionError(f"{path} is another user's")
+            raise PermissionError(f"{path} belongs to another user")
         try:
             to.sendall(f"{method}\t{stamp()}\n".encode() + body)
             to.shutdown(_socket.SHUT_WR)
@@ -172,7 +172,7 @@ def received(of: Socket | _socket.socket) -> bytes:
     while chunk := of.recv(CHUNK):
         held += chunk
         if len(held) > MAX_INPUT:
-            raise OSError("more than a host may send")
+            raise OSError("the request exceeds the limit for a host")
     return bytes(held)
 
 
@@ -276,6 +276,8 @@ def _read(arguments: list[str]) -> tuple[str, str, str]:
 
 def _until(handle: int, ends: float) -> bytes:
     """Return what comes through a pipe to its end, or until it is too late: then nothing."""
+    if sys.platform == "win32":
+        return _until_read(handle, ends)
     held = bytearray()
     while (left := ends - time.monotonic()) > 0 and len(held) <= MAX_INPUT:
         if select.select([handle], [], [], left)[0]:
@@ -284,6 +286,22 @@ def _until(handle: int, ends: float) -> bytes:
                 return bytes(held)
             held += chunk
     return b""
+
+
+def _until_read(handle: int, ends: float) -> bytes:
+    """Do the same on Windows, where `select` takes nothing but sockets."""
+    import threading
+
+    held = bytearray()
+
+    def read() -> None:
+        while len(held) <= MAX_INPUT and (chunk := os.read(handle, CHUNK)):
+            held.extend(chunk)
+
+    reading = threading.Thread(target=read, daemon=True)
+    reading.start()
+    reading.join(max(0.0, ends - time.monotonic()))
+    return b"" if reading.is_alive() else bytes(held)
 
 
 def _log(what: str) -> None:

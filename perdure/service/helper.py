@@ -122,7 +122,7 @@ class Helper(Service):
 
     def _asked(self, name: str, body: bytes) -> bytes:
         if name not in self._methods:
-            raise Refusal(f"there is no method {name[:40]!r}")
+            raise Refusal(f"unknown method {name[:40]!r}")
         return self._methods[name](body)
 
 

@@ -12,10 +12,12 @@ from perdure.extras import need
 
 
 @operation()
-@click.option("--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="Of this machine; 0: any.")
-@click.option("--no-browser", is_flag=True, help="Print the address, which works once, instead of opening it.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="Port; 0 picks a free one.")
+@click.option("--no-browser", is_flag=True, help="Print the one-time address instead of opening a browser.")
 def ui(port: int, no_browser: bool, home: Path | None, agent: str | None, user: str | None) -> None:
-    """Show what is remembered in a page on this machine, until Ctrl-C. Nobody else can open it.
+    """Browse and edit memories in your browser.
+
+    It runs on this machine until you press Ctrl-C; nobody else can open it.
 
     Example: perdure ui
     """

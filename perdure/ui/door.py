@@ -90,7 +90,7 @@ class Keys:
 
 
 class Door:
-    """Lets in who has a key, and puts the headers on every answer."""
+    """Checks the key of each request, and adds the security headers to each response."""
 
     def __init__(self, app: ASGIApp, keys: Keys, port: int) -> None:
         """Stand in front of an app."""
@@ -108,23 +108,23 @@ class Door:
     def _refused(self, scope: Scope) -> Response | None:
         headers, path = Headers(scope=scope), str(scope["path"])
         if headers.get("host") != self._host:
-            return _no("This page answers to its own address only.")
+            return _no("This page can only be opened at its own address.")
         if not self._is_own(headers, str(scope["method"])):
-            return _no("Another page has asked for this.")
+            return _no("This request came from another page.")
         if path == ENTER:
             return self._entered(scope)
         if path == "/favicon.ico":
             return Response(status_code=204)  # browsers ask for one by themselves; there is none
         if not path.startswith(f"{self._keys.prefix}/"):
-            return PlainTextResponse("There is no such page.", 404)
+            return PlainTextResponse("Page not found.", 404)
         cookie = cookie_of(headers)
         if not self._keys.known(cookie):
-            return _no("This browser was not let in. Run: perdure ui")
+            return _no("This browser is not signed in. Run: perdure ui")
         scope["form_token"], scope["root"] = self._keys.form(cookie), self._keys.prefix
         return None
 
     def _is_own(self, headers: Mapping[str, str], method: str) -> bool:
-        """Tell a request of our own pages, or of somebody who typed the address, from that of another page."""
+        """Return whether a request comes from our own pages or a typed address, not from another page."""
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         if origin not in (None, "null"):
             return origin == f"http://{self._host}"
@@ -137,7 +137,7 @@ class Door:
         [token] = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[:1]
         cookie = self._keys.enter(token) if scope["method"] == "GET" else None
         if cookie is None:
-            return _no("This address works once, and for a minute. Run: perdure ui")
+            return _no("This address has expired: it works once, within a minute. Run: perdure ui")
         answer = HTMLResponse(_WELCOME.format(f"{self._keys.prefix}/today"))
         answer.set_cookie(COOKIE, cookie, path=self._keys.prefix, httponly=True, samesite="strict")
         return answer

@@ -1,4 +1,4 @@
-"""What all pages share: how one is rendered, how a form is read, how a change leads back to a page."""
+"""Shared by all pages: rendering, reading forms, and redirecting after a change."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ PAGES = (
     ("review", "Review"), ("files", "Files"), ("health", "Health"),
 )  # fmt: skip
 MAX_SAID = 300
-"""Characters of what a page says of a change: it goes through the address."""
+"""Characters of a page's notice about a change: it is passed in the URL."""
 
 
 MAX_ASKED = 1_000
-"""Characters of what an address asks for: a page says it back."""
+"""Characters of a query parameter: pages echo it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class Call:
     form: Mapping[str, str]  # what a form has sent; empty where nothing was
 
     def asked(self, name: str) -> str:
-        """Return what the address says under a name, without spaces around it; empty: nothing."""
+        """Return a query parameter, stripped; empty if missing."""
         return self.request.query_params.get(name, "").strip()[:MAX_ASKED]
 
     def given(self, name: str) -> str:
-        """Return what a form says under a name, without spaces around it; empty: nothing."""
+        """Return a form field, stripped; empty if missing."""
         return self.form.get(name, "").strip()
 
     def path(self, page: str, **query: object) -> str:
@@ -75,7 +75,7 @@ class Call:
         return Markup(part.render(shown))  # noqa: S704 - the template has escaped it
 
     def back(self, page: str, said: str = "", **query: object) -> Response:
-        """Lead to a page after a change, which then says what was done."""
+        """Redirect to a page after a change, with a notice of what was done."""
         return RedirectResponse(self.path(page, said=said[:MAX_SAID], **query), 303)
 
 
@@ -88,7 +88,7 @@ def show(path: str, work: Work) -> Route:
 
 
 def change(path: str, work: Work) -> Route:
-    """Return the route of a button: what its form sends is checked, then the change is made."""
+    """Return the route of a button: its form is checked, then the change is made."""
     return Route(path, _handler(work), methods=["POST"])
 
 
@@ -97,7 +97,7 @@ def _handler(work: Work) -> Callable[[Request], Any]:
         given = await request.form() if request.method == "POST" else FormData()
         form = {name: value for name, value in given.items() if isinstance(value, str)}
         if request.method == "POST" and not _is_ours(request, form.pop("form_token", "")):
-            return PlainTextResponse("the form is from an earlier start of perdure ui; load the page again", 403)
+            return PlainTextResponse("this form is from an earlier run of perdure ui; reload the page", 403)
         state = request.app.state
         # The store blocks; a page that takes its time must not keep the others waiting.
         return await run_in_threadpool(_answered, work, Call(state.memory, state.clock.now(), request, form))
@@ -148,17 +148,17 @@ def day(seconds: float | None) -> str:
 
 
 def origin(channel: str) -> str:
-    """Return in words by which way a memory came in."""
+    """Return in words where a memory came from."""
     return Channel(channel).words if channel in set(Channel) else channel
 
 
 def scope(fact: Fact) -> str:
-    """Return to whom a memory belongs."""
+    """Return the scope of a memory."""
     return str(Scope(fact.scope, fact.scope_target))
 
 
 def place(fact: Fact) -> str:
-    """Return to whom a memory belongs, if that is not simply the owner; else nothing."""
+    """Return the scope of a memory if it is not the owner's; otherwise nothing."""
     return "" if fact.scope == "user" else scope(fact)
 
 

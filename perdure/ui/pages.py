@@ -1,4 +1,4 @@
-"""The pages: what each shows, what its buttons do, and all of them behind their door."""
+"""The pages, their buttons' actions, and the application with its access control."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from perdure.maintenance.backup import backups
 from perdure.store.fact import Fact
 from perdure.store.listing import Filter, Listed, State, Stats, state_of, why_hidden
 from perdure.store.scope import Scope
+from perdure.store.short_ids import is_named
 from perdure.ui.door import Door, Keys
 from perdure.ui.page import Call, change, pairs, show
 
@@ -49,7 +50,7 @@ def today(call: Call) -> Response:
 
 
 def _last(memory: Memory) -> Mapping[str, Any] | None:
-    """Return the last change: its batch, what it did to a memory, and to how many more; None: there is none."""
+    """Return the last change: its batch, the change to one memory, and the number of others; None: there is none."""
     try:
         undone = memory.undo(dry_run=True)
     except NotFoundError:
@@ -66,15 +67,15 @@ def yesterday(now: float) -> float:
 
 
 def take_back(call: Call) -> Response:
-    """Let what was replaced count again."""
+    """Restore a replaced memory."""
     [fact] = call.memory.admin.take_back(call.given("id"))
-    return call.back("today", f"It counts again: {fact.text}", undo=last_batch(call))
+    return call.back("today", f"Restored: {fact.text}", undo=last_batch(call))
 
 
 def undo(call: Call) -> Response:
     """Take back a change; without a name the last one."""
     undone = call.memory.undo(call.given("batch") or None)
-    said = "Taken back." if not undone.conflicts else "Taken back, but for what was changed again since."
+    said = "Undone." if not undone.conflicts else "Undone, except for memories that have changed since."
     return call.back(call.given("page") or "today", said)
 
 
@@ -85,11 +86,11 @@ def last_batch(call: Call) -> str:
 
 PAGE = 40
 FOUND = 200
-"""Memories that a search looks through for a state."""
+"""Memories that a search by state scans."""
 BY_WORDS = (State.FORGOTTEN, State.EXPIRED)
-"""What no search answers with: here it is looked through for the words of the query, the newest `FOUND`."""
+"""States that search omits: here the newest `FOUND` of them are scanned for the words of the query."""
 COUNTING = 0.02
-"""Share of the time that may go into counting for the facets."""
+"""Maximum share of time spent on counting for the facets."""
 TAGS = 20
 """Tags that are offered, the most used ones."""
 FACETS = ("category", "scope", "tag", "origin", "state", "pinned")
@@ -97,7 +98,7 @@ FACETS = ("category", "scope", "tag", "origin", "state", "pinned")
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What was counted, up to which change, when (seconds of a clock that only goes on), and how long that took."""
+    """Counts, the last change they include, when they were taken (monotonic seconds), and how long that took."""
 
     stats: Stats
     changes: int
@@ -107,7 +108,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A way to narrow the list: its name, and what may be chosen with how many memories."""
+    """A filter of the list: its name, and its values with their number of memories."""
 
     name: str
     choices: Sequence[tuple[str, int | None]]
@@ -167,7 +168,7 @@ def _facets(call: Call, wanted: Filter) -> Sequence[Facet]:
 
 
 def _counted(call: Call, wanted: Filter) -> Stats:
-    """Count, but not anew for each page: of a large store that takes longer than all the rest."""
+    """Count memories, from a cache: in a large store counting takes longer than the rest of the page."""
     kept: dict[Filter, Counted] = call.request.app.state.counts
     found, began = kept.get(wanted), time.monotonic()
     if found is None or (began - found.at > found.took / COUNTING and call.memory.admin.changes(found.changes, 1)):
@@ -182,12 +183,12 @@ def _but(used: Mapping[str, str], name: str) -> Mapping[str, str]:
 
 
 TURNS = 200
-"""Turns, the newest, in which is looked where a memory came up."""
+"""Number of newest turns that are searched for a memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A version of a memory, and in which words it differs from the one before: what is said, and how it changed."""
+    """A version of a memory, and its difference in words from the previous one."""
 
     fact: Fact
     words: Sequence[tuple[str, str]]
@@ -197,7 +198,7 @@ def one(call: Call) -> Response:
     """Show a memory."""
     memory, fact_id = call.memory, call.request.path_params["id"]
     history = memory.history(fact_id)
-    fact = next((each for each in history.versions if each.id.startswith(fact_id)), history.versions[-1])
+    fact = next((each for each in history.versions if is_named(each.id, fact_id)), history.versions[-1])
     live = fact.forgotten_at is None
     came = memory.turns.past(TURNS, fact_id=fact.id)
     try:
@@ -208,6 +209,7 @@ def one(call: Call) -> Response:
     asked = (turn for turn in memory.turns.past(TURNS, before=said + 1) if turn.session == fact.provenance_session)
     return call.render(
         "one.html", fact=fact, state=state_of(fact, call.now), hidden=why_hidden(fact, call.now),
+        triggers=memory.admin.triggers(fact.id),
         steps=steps(history.versions), changes=history.changes, last=last, came=came,
         source=next(asked, None) if fact.provenance_session else None,
         related=memory.related(fact.id, 1) if live and fact.superseded_at is None else [],
@@ -246,7 +248,7 @@ def pin(call: Call) -> Response:
     """Pin a memory, or no longer."""
     pinned = call.given("pinned") == "yes"
     fact = call.memory.pin(_id(call), pinned)
-    return call.back(f"memory/{fact.id}", "Pinned." if pinned else "No longer pinned.", undo=last_batch(call))
+    return call.back(f"memory/{fact.id}", "Pinned." if pinned else "Unpinned.", undo=last_batch(call))
 
 
 def forget(call: Call) -> Response:
@@ -259,25 +261,26 @@ def forget(call: Call) -> Response:
 def unforget(call: Call) -> Response:
     """Bring a forgotten memory back."""
     fact = call.memory.unforget(_id(call))
-    return call.back(f"memory/{fact.id}", "It counts again.", undo=last_batch(call))
+    return call.back(f"memory/{fact.id}", "Restored.", undo=last_batch(call))
 
 
 def alias(call: Call) -> Response:
-    """Give the thing that a memory is about another name."""
+    """Add an alias for the entity of a memory."""
     call.memory.aliases.add(call.given("name"), call.given("other"))
-    said = f"{call.given('name')} is also called {call.given('other')} from now on."
+    said = f"{call.given('name')} is now also called {call.given('other')}."
     return call.back(f"memory/{_id(call)}", said, undo=last_batch(call))
 
 
 def purge(call: Call) -> Response:
-    """Ask whether a memory is to be removed for good; asked already, remove it."""
+    """Ask before deleting a memory permanently; once confirmed, delete it."""
     fact = call.memory.history(_id(call)).versions[-1]
     if call.given("sure") != "yes":
-        return call.render("sure.html", title="Remove this memory for good?", text=fact.text, action="purge",
-                           values={"id": _id(call)}, back=f"memory/{_id(call)}")  # fmt: skip
+        return call.render("sure.html", title="Delete this memory permanently?", text=fact.text, action="purge",
+                           yes="Delete permanently", values={"id": _id(call)},
+                           back=f"memory/{_id(call)}")  # fmt: skip
     done = call.memory.admin.purge(_id(call))
-    waits = f" The certificate waits for: {done.waiting}." if done.state != "certified" else ""
-    return call.back("memories", f"Removed from every file of the data folder.{waits}")
+    waits = f" The deletion certificate is waiting for: {done.waiting}." if done.state != "certified" else ""
+    return call.back("memories", f"Deleted from every file of the data folder.{waits}")
 
 
 def _id(call: Call) -> str:
@@ -289,9 +292,9 @@ CONSIDERED = 40
 """Memories of a turn that are shown at once, the best ones."""
 MARKS = {"yes": True, "no": False, "clear": None}
 SAID = {
-    "yes": "Marked as one that should have come. perdure eval asks for it from now on.",
-    "no": "Marked as one that should not have come. perdure eval looks for it from now on.",
-    "clear": "The mark is taken back.",
+    "yes": "Marked: should have been recalled. Evaluations will now check for it.",
+    "no": "Marked: should not have been recalled. Evaluations will now check for it.",
+    "clear": "Mark cleared.",
 }
 
 
@@ -304,7 +307,7 @@ def turns(call: Call) -> Response:
 
 
 def turn(call: Call) -> Response:
-    """Show one turn; asked for, also what it would get today."""
+    """Show one turn and, on request, what it would recall today."""
     name = call.request.path_params["id"]
     found, explained = call.memory.turns.one(name), call.memory.why(name)
     today = call.memory.turns.replay(name) if call.asked("replay") and found.query else None
@@ -324,7 +327,7 @@ def mark(call: Call) -> Response:
 
 
 def review(call: Call) -> Response:
-    """Show what waits; asked for, also what an audit finds."""
+    """Show memories pending review and, on request, the findings of an audit."""
     memory = call.memory
     found = memory.admin.audit().suspects if call.asked("look") else None
     try:
@@ -337,7 +340,7 @@ def review(call: Call) -> Response:
 
 
 def decide(call: Call) -> Response:
-    """Approve or reject what waits."""
+    """Approve or reject a pending memory."""
     approved = call.given("answer") == "approve"
     [fact] = (call.memory.admin.approve if approved else call.memory.admin.reject)(call.given("id"))
     return call.back("review", f"{'Approved' if approved else 'Rejected'}: {fact.text}", undo=last_batch(call))
@@ -347,11 +350,11 @@ def propose(call: Call) -> Response:
     """Accept or refuse a line for MEMORY.md."""
     accepted, proposals = call.given("answer") == "accept", call.memory.upkeep.proposals
     (proposals.accept if accepted else proposals.refuse)(call.given("id"))
-    return call.back("review", "Written into MEMORY.md." if accepted else "Refused: it is not proposed again.")
+    return call.back("review", "Added to MEMORY.md." if accepted else "Declined. It will not be proposed again.")
 
 
 def files(call: Call) -> Response:
-    """Show what a search of files and conversations brings, or what is searched."""
+    """Show the results of a search of files and conversations, or what is searched."""
     query = call.asked("q")
     answer = call.memory.files.search(query, max_results=20) if query else None
     status = None if query else call.memory.files.status()
@@ -359,7 +362,7 @@ def files(call: Call) -> Response:
 
 
 def health(call: Call) -> Response:
-    """Show how the store is."""
+    """Show the state of the store."""
     status = call.memory.status()
     folder = Path(status.home)
     checkups = examine(folder) if call.asked("look") else None
@@ -368,25 +371,25 @@ def health(call: Call) -> Response:
 
 
 def sizes(folder: Path) -> list[tuple[str, int]]:
-    """Return the parts of a data folder with their bytes, the largest first."""
+    """Return the parts of a data folder with their bytes, the largest first; lock files are empty and left out."""
     found: dict[str, int] = {}
     for file in folder.rglob("*"):
         try:
             state = file.lstat()
         except FileNotFoundError:
             continue
-        if file.is_file():
+        if file.is_file() and file.suffix != ".lock":
             name = file.relative_to(folder).parts[0]
             found[name] = found.get(name, 0) + state.st_size
     return sorted(found.items(), key=lambda each: -each[1])
 
 
 def export(call: Call) -> Response:
-    """Ask whether all memories are to leave the data folder; asked already, hand them over."""
+    """Ask before exporting all memories; once confirmed, send the file."""
     if call.given("sure") != "yes":
-        text = "A JSONL file with every memory of all scopes, redacted, as perdure export writes it."
-        return call.render("sure.html", title="Export all memories?", text=text, action="export", values={},
-                           back="health")  # fmt: skip
+        text = "A JSONL file with every memory of all scopes, with secrets redacted."
+        return call.render("sure.html", title="Export all memories?", text=text, action="export", yes="Export",
+                           values={}, back="health")  # fmt: skip
     made = tempfile.TemporaryDirectory(prefix="perdure-")
     path = Path(made.name) / "memories.jsonl"
     call.memory.admin.export(path)
@@ -417,4 +420,4 @@ def pages(memory: Memory, keys: Keys, port: int, clock: Clock | None = None) -> 
 
 
 def _no_page(request: Request, error: Exception) -> Response:
-    return PlainTextResponse("There is no such page.", 404)
+    return PlainTextResponse("Page not found.", 404)

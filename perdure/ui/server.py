@@ -83,7 +83,7 @@ def _serve(memory: Memory, listener: socket.socket, place: str, browser: bool, t
         timeout_graceful_shutdown=1, ws="none", lifespan="off",
     )  # fmt: skip
     with _found(place, address):
-        told("The page of your memory is open until you press Ctrl-C here.")
+        told("The page stays available until you press Ctrl-C here.")
         _opened(address(), browser, told)
         uvicorn.Server(config).run(sockets=[listener])
 
@@ -96,9 +96,7 @@ def _listening(port: int) -> Iterator[socket.socket]:
         try:
             listener.bind(("127.0.0.1", port))
         except OSError as error:
-            raise InputError(
-                f"port {port} cannot be used ({error.strerror}); leave --port out to take a free one"
-            ) from error
+            raise InputError(f"port {port} cannot be used ({error.strerror}); omit --port to use a free one") from error
         listener.listen()
         yield listener
 
@@ -120,7 +118,7 @@ def _found(place: str, address: Callable[[], str]) -> Iterator[None]:
 
 
 def _asked(place: str) -> str:
-    problem = "the page is open already, in a start of perdure ui that does not answer; end that one and start again"
+    problem = "the page is already open in a perdure ui process that does not respond; stop that process and try again"
     try:
         answer = ask_at(f"{place}.sock", ENTERING, b"", SECONDS)
     except OSError as error:
@@ -133,7 +131,7 @@ def _asked(place: str) -> str:
 def _opened(address: str, browser: bool, told: Told) -> None:
     """Open an address, or tell it. Other users see a browser's command line: it names a file that they cannot read."""
     if not browser:
-        told(f"This address works once, for {TOKEN_SECONDS:.0f} seconds; the list is memories below its prefix:")
+        told(f"This address works once, for {TOKEN_SECONDS:.0f} seconds:")
         told(address)
         return
     folder = Path(runtime_folder() if UNIX else data_folder(None))

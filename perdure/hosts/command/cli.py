@@ -12,12 +12,12 @@ from perdure.hosts.command.dialects import DIALECTS, EVENTS
 
 @click.command()
 @click.argument("event", type=click.Choice(EVENTS))
-@click.option("--host", type=click.Choice(tuple(DIALECTS)), required=True, help="The program whose event it is.")
+@click.option("--host", type=click.Choice(tuple(DIALECTS)), required=True, help="The host that sends the event.")
 @home_option
 def hook(event: str, host: str, home: Path | None) -> None:
-    """Hand an event of a host to memory: JSON on stdin, on stdout what the model is to see, if anything.
+    """Handle a host's event; connected hosts run this.
 
-    The host runs it itself, once it is connected. It ends with exit code 0 within a second, whatever happens.
+    It reads JSON from stdin, writes what the model should see to stdout, and always exits with code 0 within a second.
 
     Example: perdure hook prompt --host claude-code < event.json
     """

@@ -8,14 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from perdure.engine.repository import project_of
 from perdure.errors import ScopeError
 from perdure.hooks.types import HEADLESS, TurnContext
-from perdure.hosts.command.dialects import DIALECTS, UNRECORDED, Dialect
+from perdure.hosts.command.context_files import in_context
+from perdure.hosts.command.dialects import DIALECTS, TOOL, UNRECORDED, Dialect
 from perdure.speech.typed import typed
 from perdure.store.scope import checked_id
 from perdure.text.clean import clean
@@ -34,6 +35,10 @@ class Event:
     reply: str = ""  # what the assistant said last
     turn: str = ""  # tells a delivery of the same event from another event
     scheduled: tuple[str, ...] = ()  # prompts that the assistant has had the host set timers for
+    transcript: str = ""  # where the host keeps its own record of the session
+    given: Mapping[str, Any] = field(default_factory=dict)  # to a tool that is about to run
+    folder: str = ""  # where the agent is
+    began: str = ""  # where its session began
 
 
 def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = None, way: str = "") -> Event | None:
@@ -49,26 +54,43 @@ def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = 
     wanted = name in dialect.names and _text(payload, *dialect.event) == dialect.names[name]
     if not wanted or not session or payload.get("agent_id"):
         return None
-    turn = _text(payload, *dialect.turn)
-    project = project_of(folder or _folder(payload) or _text(payload, "cwd"))
+    turn = _text(payload, "tool_use_id") if name == TOOL else _text(payload, *dialect.turn)
+    where = folder or _folder(payload) or _text(payload, "cwd")
+    project = project_of(where)
     # What is unknown is a person's: an editor, a desktop.
     trigger = HEADLESS if _way(dialect, payload, way).startswith(tuple(dialect.programs)) else "user"
     context = TurnContext(
-        _name(session), project=project, turn_id=turn or None, host=host, trigger=trigger, keeps_block=True
-    )
+        _name(session), project=project, turn_id=turn or None, host=host, trigger=trigger, keeps_block=True,
+        takes_opening="prompt" in dialect.shown, has_tools=True,
+    )  # fmt: skip
+    # Before a tool there is no time for them, and nothing that they say.
+    context = beside_files(context, where) if name in dialect.shown and name != TOOL else context
     came = _text(payload, "prompt")
     prompt = typed(came)
     # Some hosts tell with an answer what was asked: what no person asked for is not for memory.
     reply = "" if came and not prompt else _text(payload, *dialect.reply).strip()
-    timers = payload.get("session_crons")
+    timers, given = payload.get("session_crons"), payload.get("tool_input")
     found = [each for each in timers if isinstance(each, Mapping)] if isinstance(timers, list) else []
-    return Event(name, context, prompt, reply, turn, tuple(typed(_text(each, "prompt")) for each in found))
+    return Event(name, context, prompt, reply, turn, tuple(typed(_text(each, "prompt")) for each in found),
+                 _text(payload, "transcript_path"), given if isinstance(given, Mapping) else {}, _text(payload, "cwd"),
+                 where)  # fmt: skip
+
+
+def beside_files(context: TurnContext, folder: str | None) -> TurnContext:
+    """Return a context with the memory files of its own that its host shows its model in a folder."""
+    dialect = DIALECTS.get(context.host)
+    files = in_context(dialect, folder) if dialect else ()
+    return replace(
+        context,
+        in_context=tuple((name, text) for name, text, own in files if own),
+        in_project=tuple((name, text) for name, text, own in files if not own),
+    )
 
 
 def output(event: Event, block: str) -> dict[str, Any] | None:
     """Return what the host is to read on stdout, by its schema: a block for the model, or None: nothing."""
     dialect = DIALECTS[event.context.host or ""]
-    if not block or event.name != dialect.shown:
+    if not block or event.name not in dialect.shown:
         return None
     if dialect.bare:
         return {dialect.bare: block}

@@ -10,16 +10,20 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from perdure.api.memory import Memory
+from perdure.api.proof import Heard
 from perdure.errors import PerdureError
 from perdure.hooks.types import HEADLESS, Message, TurnContext
-from perdure.hosts.command.dialects import DIALECTS
+from perdure.hosts.command.dialects import DIALECTS, TOOL
 from perdure.hosts.command.events import Event, output, read
+from perdure.hosts.command.transcripts import LATELY, messages
 from perdure.plugin.plugin import hookimpls_for
 from perdure.recent import Recent
+from perdure.speech.author import HEARSAY
 from perdure.store.folder import was_opened
 from perdure.text.quotes import quoted
 
@@ -61,7 +65,7 @@ class CommandHooks:
         self._plugin = hookimpls_for(home=home, **settings)
         self._sessions: Recent[str, Session] = Recent(SESSIONS)
         self._delivered: Recent[str, tuple[float, str]] = Recent(DELIVERIES)
-        self._said: deque[tuple[float, str, str]] = deque(maxlen=QUOTED)
+        self._said: deque[tuple[float, str, str | None, str]] = deque(maxlen=QUOTED)
 
     def open(self) -> None:
         """Open the store, so that the model is loading before the first event."""
@@ -76,10 +80,17 @@ class CommandHooks:
         with suppress(PerdureError):
             self.store().turns.adopt()
 
-    def said(self, host: str, quote: str) -> bool:
-        """Return whether the user of a host has said this lately, word for word, as its hooks told."""
-        since = time.monotonic() - QUOTED_SECONDS
-        return any(quoted(quote, text) for at, by, text in tuple(self._said) if by == host and at > since)
+    def said(self, host: str, quote: str) -> Heard | None:
+        """Return the newest message of a host's user that says this, word for word, as its hooks told; None: none.
+
+        Without a quote it is where they speak, if that is in one session alone.
+        """
+        since, newer = time.monotonic() - QUOTED_SECONDS, set[str | None]()
+        for _, _, session, text in [each for each in reversed(self._said) if each[0] > since and each[1] == host]:
+            if quoted(quote, text):
+                return Heard(text, None if session in newer else session)
+            newer.add(session)
+        return Heard("", newer.pop()) if not quote and len(newer) == 1 else None
 
     def answer(self, body: bytes) -> bytes:
         """Do what an event asks for.
@@ -90,7 +101,7 @@ class CommandHooks:
         try:
             event, host, folder, way, written = body.split(b"\0", 4)
             payload = json.loads(written)
-        except ValueError:
+        except (ValueError, RecursionError):
             return b""
         if not isinstance(payload, dict):
             return b""
@@ -109,14 +120,17 @@ class CommandHooks:
         if event is None or dialect is None or not self._is_new(event):
             return None
         if name == "prompt":
-            return output(event, self._asked(event, shown=dialect.shown == name)) if self._is_users(event) else None
+            return output(event, self._asked(event, shown=name in dialect.shown)) if self._is_users(event) else None
+        if name == TOOL:
+            return output(event, self._reminded(event))
+        if event.transcript and name in ("stop", "compact", "session-end"):
+            self._plugin.did(partial(messages, event.transcript), event.context)
         if name == "stop":
             self._answered(event)
         elif name == "session-start":
             self._plugin.session_start(event.context)
-            if dialect.shown == name:
-                begun = self._plugin.opening(event.context)
-                return output(event, begun.block if begun else "")
+            begun = self._plugin.opening(event.context) if name in dialect.shown else None
+            return output(event, self._spent(event, begun.block if begun else ""))
         elif name == "compact":
             self._session(event).spent = 0
             self._plugin.before_compaction((), event.context)
@@ -130,22 +144,39 @@ class CommandHooks:
 
     def _asked(self, event: Event, *, shown: bool) -> str:
         """Recall for a prompt, if it can be shown, then take it in: should all end here, what was said is kept."""
-        block, session = "", self._session(event)
+        opening, block, session = "", "", self._session(event)
         if shown and session.spent < SESSION_TOKENS:
             found = self._plugin.before_agent_start(event.prompt, (), event.context)
-            block = found.block if found else ""
-            session.spent += -(-len(block) // CHARS_PER_TOKEN)
+            opening = self._spent(event, found.opening.block if found and found.opening else "")
+            block = self._spent(event, found.block if found else "")
         if self._take({"role": "user", "content": event.prompt}, event):
-            self._said.append((time.monotonic(), event.context.host, event.prompt))
+            self._said.append((time.monotonic(), event.context.host, event.context.session_id, event.prompt))
         session.turn = event.turn
-        return block if session.spent <= SESSION_TOKENS else ""
+        return "\n\n".join(filter(None, (opening, block if session.spent <= SESSION_TOKENS else "")))
+
+    def _reminded(self, event: Event) -> str:
+        """Return what the model is to know before a tool runs. That the tool may run is not decided here."""
+        if self._session(event).spent >= SESSION_TOKENS:
+            return ""
+        lately = partial(messages, event.transcript, LATELY) if event.transcript else tuple
+        found = self._plugin.before_tool(
+            event.given, event.context, folder=event.folder, began=event.began, lately=lately
+        )
+        return self._spent(event, found.block if found else "")
+
+    def _spent(self, event: Event, block: str) -> str:
+        self._session(event).spent += -(-len(block) // CHARS_PER_TOKEN)
+        return block
 
     def _answered(self, event: Event) -> None:
         session = self._session(event)
         session.scheduled = (*event.scheduled, *session.scheduled)[:SCHEDULED]
         # What a machine was answered is nothing that the user heard of.
         if event.reply and session.turn in (None, event.turn):
-            self._take({"role": "assistant", "content": event.reply}, event)
+            from perdure.capture.agent_log import quotes
+
+            hearsay = quotes(event.reply, partial(messages, event.transcript, LATELY))
+            self._take({"role": "assistant", "content": event.reply, HEARSAY: hearsay}, event)
 
     def _is_users(self, event: Event) -> bool:
         # The host delivers the prompt of a timer as if somebody had typed it.
@@ -171,7 +202,9 @@ class CommandHooks:
         know nothing of their turns.
         """
         said = hashlib.sha256(f"{event.prompt}\0{event.reply}".encode()).hexdigest()
-        key = "\0".join((event.name, event.context.session_id or "", said))
+        # Of tools that run side by side each is an event.
+        tool = event.turn if event.name == TOOL else ""
+        key = "\0".join((event.name, event.context.session_id or "", said, tool))
         came = time.monotonic(), event.turn
         at, turn = before = self._delivered.first(key, came)
         if before is not came:
@@ -190,4 +223,4 @@ def handled(home: str, body: bytes) -> bytes:
     folder = Path(home)
     # A guest leaves the housekeeping to the helper that is being started; only a first one may make the store.
     guest = was_opened(folder)
-    return CommandHooks(folder, embedder="none", guest=guest, timers=False, watch=False).answer(body)
+    return CommandHooks(folder, load_model=False, guest=guest, timers=False, watch=False).answer(body)

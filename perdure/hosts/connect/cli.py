@@ -1,40 +1,50 @@
-"""`perdure connect` and `perdure disconnect`: memory for other programs, by their hooks and an MCP server."""
+"""`perdure connect` and `perdure disconnect`: memory for agents, by hooks and an MCP server."""
 
 from __future__ import annotations
 
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from perdure.cli.operation import operation
-from perdure.cli.output import Output
-from perdure.engine.paths import HOME_VARIABLE
+from perdure.cli.output import Output, agree, choose, is_asked, notice
+from perdure.engine.config_file import set_setting, unset_setting
+from perdure.engine.paths import HOME_VARIABLE, config_file, data_folder
+from perdure.engine.setting_sources import PREFIX, from_file
+from perdure.engine.settings import CODING, Settings
 from perdure.errors import HostError, InputError
 from perdure.hosts.connect.connection import Connection, Edit
 from perdure.hosts.connect.hermes import Hermes
 from perdure.hosts.connect.hook_hosts import PLAIN, ClaudeCode, Codex, PlainHost, plain_hosts, refuse_committed
 from perdure.hosts.connect.parts import Wiring
-from perdure.hosts.connect.survey import CONNECTED, Found, connect_command, survey
+from perdure.hosts.connect.survey import CONNECTED, OPENCLAW, Found, connect_command, survey
+from perdure.hosts.openclaw.cli import install as install_openclaw
+from perdure.parts import part
 from perdure.secrets.redact import redact
+from perdure.service.client import dismiss
+from perdure.text.pluralize import counted
 
 STYLES = {"-": "red", "+": "green"}
 USER_ONLY = {
-    Hermes.name: "Hermes is connected for all that you do in it",
-    Codex.name: "Codex has no settings of a project that git ignores",
+    Hermes.name: "Hermes can only be connected for all projects",
+    Codex.name: "Codex has no project settings that git ignores",
 }
 
+_PRIVATE = "health, money, faith, relationships, children, food, home and life"
+"""The private topics, in words."""
 _host = click.Choice(CONNECTED)
 _project_option = click.option(
     "--project",
     type=click.Path(path_type=Path),
-    help="For one project only, in its settings that git ignores; for Cursor a rule in it.",
+    help="Only this project, in its git-ignored settings; for Cursor, as a rule.",
 )
 _plugin_option = click.option(
-    "--plugin", type=click.Path(path_type=Path), help="Through a plugin for Claude Code, in this folder."
+    "--plugin", type=click.Path(path_type=Path), help="As a Claude Code plugin in this folder."
 )
 
 
@@ -42,36 +52,80 @@ _plugin_option = click.option(
 @click.argument("host", required=False, type=_host)
 @_project_option
 @_plugin_option
+@click.option(
+    "--private/--no-private", default=None, help="Whether a coding host's sessions may start with private memories."
+)
 def connect(
-    output: Output, host: str | None, project: Path | None, plugin: Path | None, dry_run: bool, home: Path | None
-) -> None:
-    """Give a host memory; without HOST show which agents are here, which are connected, and how they remember.
+    output: Output, host: str | None, project: Path | None, plugin: Path | None, private: bool | None, dry_run: bool,
+    home: Path | None,
+) -> None:  # fmt: skip
+    """Connect agents to memory; without HOST, list them and choose.
 
-    Claude Code, Codex, Gemini CLI and Hermes remember by themselves from then on. Of Cursor and VS Code what you say
-    is kept as well, but their model is shown memories only when a session begins; later it asks for them by tools.
+    Claude Code, Codex, Gemini CLI and Hermes then remember automatically. Cursor and VS Code capture what you say, but
+    recall only when a session starts; after that, their model uses tools.
 
-    Its data folder is named in the agent's config only if --home or PERDURE_HOME names one.
+    A coding host's session starts with rules, projects, tools and people. Private memories from elsewhere are included
+    only if you agree; `perdure opening --host HOST` shows what a session starts with.
+
+    The agent's config names the data folder only if --home or PERDURE_HOME does.
 
     Example: perdure connect claude-code --dry-run
     """
-    if host is None:
-        if project or plugin or home:
-            raise InputError(f"name what to connect: {' or '.join(_host.choices)}")
-        _list(output)
+    if host is not None:
+        _connect(output, host, project, plugin, private, home, dry_run=dry_run)
         return
-    connection = _connection(host, project, plugin, home)
+    if project or plugin or private is not None:
+        raise InputError(f"name the host to connect: {' or '.join(_host.choices)}")
+    found = survey()
+    _list(output, found)
+    free = [each.name for each in found if each.installed and not each.places]
+    if output.as_json or not is_asked():
+        for name in free:
+            output.line(f"To connect {name}: {connect_command(name)}")
+    elif free:
+        output.table(("", ""), enumerate(free, 1))
+        for number in choose("Connect", len(free)):
+            output.rule(free[number])
+            try:
+                if free[number] == OPENCLAW:
+                    click.get_current_context().invoke(install_openclaw, home=home, dry_run=dry_run)
+                else:
+                    _connect(output, free[number], None, None, None, home, dry_run=dry_run)
+            except HostError as error:
+                notice([str(error)])
+
+
+def _connect(
+    output: Output, host: str, project: Path | None, plugin: Path | None, private: bool | None, home: Path | None, *,
+    dry_run: bool,
+) -> None:  # fmt: skip
+    connection = _connection(host, project, plugin, home, reminds=Settings.load().agent_log_reminds)
+    if private is not None and host not in CODING:
+        raise InputError(f"{host} is not a coding host and gets all memories; omit --private and --no-private")
     edits = connection.plan_connect()
     _check(host, connection, project, plugin)
     _show(output, edits)
     switch = Hermes().switch(on=True) if host == Hermes.name else ()
     if switch:
-        output.line(f"{'Would run' if dry_run else 'Runs'}: {shlex.join(switch)}")
+        output.line(f"{'Would run' if dry_run else 'Running'}: {shlex.join(switch)}")
     if not dry_run:
         connection.connect()
+        if edits:
+            # A running one has read the settings already.
+            dismiss(data_folder(home))
         if switch:
             Hermes().run(switch)
     notes = [] if dry_run else list(_next_steps(host, plugin, project, changed=bool(edits)))
+    if dry_run and private is not None:
+        would = "would" if private else "would not"
+        notes.append(f"Its sessions {would} start with what you said elsewhere about {_PRIVATE}.")
+    if host in CODING and not dry_run:
+        private = _asked(host) if private is None and not output.as_json else private
+        if edits or private is not None:
+            notes.append(_told_private(host, private, home))
     _end(output, host, edits, notes, done=not dry_run)
+    if not dry_run and edits and not output.as_json:
+        _offer(output, host, home)
 
 
 @operation()
@@ -79,9 +133,9 @@ def connect(
 @_project_option
 @_plugin_option
 def disconnect(output: Output, host: str, project: Path | None, plugin: Path | None, dry_run: bool) -> None:
-    """Take perdure out of a host's config. Memories stay where they are.
+    """Remove perdure from a host's config. Memories stay.
 
-    A file that was not edited since becomes what it was, byte for byte; of another only our own keys go.
+    A file not edited since is restored byte for byte; from any other, only perdure's own keys are removed.
 
     Example: perdure disconnect codex
     """
@@ -91,27 +145,63 @@ def disconnect(output: Output, host: str, project: Path | None, plugin: Path | N
     _show(output, edits)
     for edit in edits:
         if edit.restored and edit.after is not None:
-            output.line(f"{edit.file.path} was not edited since: it becomes what it was, byte for byte.")
+            output.line(f"{edit.file.path} has not been edited since: it is restored byte for byte.")
     switch = Hermes().switch(on=False) if host == Hermes.name and edits else ()
     if switch:
-        output.line(f"{'Would run' if dry_run else 'Runs'}: {shlex.join(switch)}")
+        output.line(f"{'Would run' if dry_run else 'Running'}: {shlex.join(switch)}")
     if not dry_run:
         if switch:
             Hermes().run(switch)
         connection.disconnect()
-        notes += [f"{host} is still connected: {place}" for found in survey(names=[host]) for place in found.places]
+        places = [place for found in survey(names=[host]) for place in found.places]
+        notes += [f"{host} is still connected: {place}" for place in places]
+        if host in CODING and not places:
+            _told_private(host, False, None)
     _end(output, host, edits, [] if dry_run else notes, done=not dry_run)
 
 
-def _connection(name: str, project: Path | None, plugin: Path | None, home: Path | None) -> Connection:
+def _asked(host: str) -> bool | None:
+    """Ask whether a host may get private memories; None: it does already, or there is no terminal."""
+    if not (Settings.load().withholds(host) and is_asked()):
+        return None
+    return agree(
+        f"May a session in {host} also start with what you said elsewhere about {_PRIVATE}?"
+        f" It goes to the model that {host} uses."
+    )
+
+
+def _told_private(host: str, wanted: bool | None, home: Path | None) -> str:
+    """Save whether a host's sessions may start with private memories; return the outcome in words."""
+    kept = {*from_file(None, os.environ).get("private_hosts", ())}
+    if wanted is not None and wanted != (host in kept):
+        names = sorted(kept | {host} if wanted else kept - {host})
+        if names:
+            set_setting(config_file(), "private_hosts", ",".join(names))
+        else:
+            unset_setting(config_file(), "private_hosts")
+        # A running helper has read the settings already.
+        dismiss(data_folder(home))
+    told = not Settings.load().withholds(host)
+    named = f"{PREFIX}PRIVATE_HOSTS in the environment"
+    ends, lets = "to change that: --no-private", "to change that: --private"
+    if Settings.origins().get("private_hosts", "").startswith(PREFIX):
+        ends, lets = f"set by {named}", f"not in {named}"
+    if told:
+        return f"Its sessions also start with what you said elsewhere about {_PRIVATE} ({ends})."
+    return f"Its sessions do not start with what you said elsewhere about {_PRIVATE} ({lets})."
+
+
+def _connection(
+    name: str, project: Path | None, plugin: Path | None, home: Path | None, *, reminds: bool = False
+) -> Connection:
     if project and plugin:
         raise InputError("--project and --plugin exclude each other")
     named = home or os.environ.get(HOME_VARIABLE)
-    wiring = Wiring(name, Path(named).expanduser().absolute() if named else None)
+    wiring = Wiring(name, Path(named).expanduser().absolute() if named else None, reminds=reminds)
     if plugin and name != ClaudeCode.name:
-        raise InputError(f"{name} knows no such plugins; leave --plugin out")
+        raise InputError(f"--plugin is for Claude Code, not {name}; omit it")
     if project and name in USER_ONLY:
-        raise InputError(f"{USER_ONLY[name]}; leave --project out")
+        raise InputError(f"{USER_ONLY[name]}; omit --project")
     host = _host_of(name)
     if isinstance(host, ClaudeCode) and (plugin or project):
         return host.as_plugin(plugin, wiring) if plugin else host.for_project(project or Path(), wiring)
@@ -127,7 +217,7 @@ def _host_of(name: str) -> ClaudeCode | Codex | Hermes | PlainHost:
 
 
 def _check(name: str, connection: Connection, project: Path | None, plugin: Path | None) -> None:
-    """See that a host may be connected like this."""
+    """Refuse a connection that this host cannot have."""
     host = _host_of(name)
     if not plugin and not host.program and not host.folder.is_dir():
         raise HostError(f"{name} was not found: its program is not on the PATH, and {host.folder} is missing")
@@ -143,17 +233,42 @@ def _next_steps(host: str, plugin: Path | None, project: Path | None, *, changed
     if plugin and plugin.expanduser().resolve().parent != (ClaudeCode().folder / "skills").resolve():
         yield f"Start it with: claude --plugin-dir {shlex.quote(str(plugin))}"
     if host in PLAIN and not plain_hosts()[host].remembers:
-        yield "With a prompt it takes nothing: later than at its start a session's model has to look things up."
+        yield "It cannot add memories to a prompt: once a session has started, its model has to look them up."
         if host == "cursor" and not project:
-            yield "A rule that tells the model so goes into each project: perdure connect cursor --project FOLDER"
+            yield "Add a rule for its model to each project: perdure connect cursor --project FOLDER"
     if changed:
-        yield "Sessions that are open take it up when they are started again."
+        yield "Restart open sessions to use it."
     yield from (f"{host}: {problem}" for found in survey(names=[host]) for problem in found.problems)
+
+
+def _offer(output: Output, host: str, home: Path | None) -> None:
+    """Offer to import the user's own file for a host: ask on a terminal, else name the command."""
+    from perdure.hosts.command.context_files import users_files
+    from perdure.hosts.command.dialects import DIALECTS
+
+    for path in users_files(DIALECTS[host]) if host in DIALECTS else ():
+        shown = f"perdure import {shlex.quote(str(path))} --trust"
+        if not is_asked():
+            output.line(f"To share {path} with your other agents: {shown}")
+        elif agree(f"Import {path} as your own words, to share it with your other agents?"):
+            _take_in(output, path, home)
+
+
+def _take_in(output: Output, path: Path, home: Path | None) -> None:
+    from perdure.engine.paths import data_folder
+    from perdure.engine.store_opening import open_store
+    from perdure.maintenance.importing import bring_in
+
+    with closing(open_store(data_folder(home))) as store:
+        report = bring_in(store, part("importers.sources").open_source(path, store.key), trust=True)
+    output.line(f"Imported {counted(report.added, 'memory')} from {path}.")
+    if report.added and report.batch:
+        output.line(f"Undo: perdure undo --batch {report.batch}")
 
 
 def _afterwards(host: str) -> Iterator[str]:
     if host == Codex.name and Codex().overtaken():
-        yield "Hooks of others stood behind ours and have moved up: Codex asks to trust them again, with /hooks."
+        yield "Other hooks have moved up in the file: Codex will ask you to trust them again, with /hooks."
 
 
 def _show(output: Output, edits: Sequence[Edit]) -> None:
@@ -177,13 +292,9 @@ def _end(output: Output, host: str, edits: Sequence[Edit], notes: Iterable[str],
         output.json({"host": host, "files": files, "notes": notes, "done": done})
 
 
-def _list(output: Output) -> None:
-    found = survey()
+def _list(output: Output, found: Sequence[Found]) -> None:
     hosts = [asdict(each) | {"connect": connect_command(each.name)} for each in found]
-    output.both({"hosts": hosts}, ("host", "installed", "connected", "memory", "what is wrong"), map(_row, found))
-    for each in found:
-        if each.installed and not each.places:
-            output.line(f"To connect {each.name}: {connect_command(each.name)}")
+    output.both({"hosts": hosts}, ("host", "installed", "connected", "memory", "problems"), map(_row, found))
 
 
 def _row(found: Found) -> Sequence[str]:

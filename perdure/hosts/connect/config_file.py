@@ -45,7 +45,7 @@ class ConfigFile:
             return cls(path, real, _read(real))
         except FileNotFoundError:
             if path.is_symlink():
-                raise HostError(f"{path} is a link to {real}, which is missing; make that file or remove it") from None
+                raise HostError(f"{path} is a link to {real}, which is missing; create it or remove the link") from None
             return cls(path, real, None)
         except OSError as error:
             raise HostError(f"{path} cannot be read: {error.strerror}") from error
@@ -54,7 +54,7 @@ class ConfigFile:
         """Replace the file, or remove it; return the folders that had to be made for it, outermost first."""
         try:
             if ConfigFile.read(self.path) != self:
-                raise HostError(f"{self.path} was changed by somebody else meanwhile; run this again")
+                raise HostError(f"{self.path} was changed by another program meanwhile; run this again")
             if content is None:
                 self.real.unlink()
                 return ()
@@ -74,7 +74,7 @@ def locked(path: Path) -> Iterator[None]:
     until = time.monotonic() + LOCK_SECONDS
     while not _taken(lock):
         if time.monotonic() > until:
-            raise HostError(f"{path} is being written by its program; if none runs, remove the folder {lock}")
+            raise HostError(f"{path} is being written by its program; if that is not running, remove the folder {lock}")
         time.sleep(0.05)
     try:
         yield
@@ -103,12 +103,12 @@ def _read(real: Path) -> bytes:
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            raise HostError(f"{real} is no plain file")
+            raise HostError(f"{real} is not a regular file")
         # Replacing a file of somebody else would take it away from them: `sudo` keeps the home folder on some systems.
         if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
             raise HostError(f"{real} belongs to another user; run this as that user")
         if found.st_size > MAX_BYTES:
-            raise HostError(f"{real} has {found.st_size} bytes; at most {MAX_BYTES} are read")
+            raise HostError(f"{real} has {found.st_size} bytes; the limit is {MAX_BYTES}")
         return file.read()
 
 

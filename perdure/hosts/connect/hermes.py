@@ -61,9 +61,9 @@ class Hermes:
         """See that Hermes's environment has perdure."""
         python = Path(self._known()).resolve().with_name("python")
         if not python.exists():
-            raise HostError(f"{self.program} has no interpreter beside it, into which perdure could be installed")
+            raise HostError(f"{self.program} has no Python interpreter next to it to install perdure into")
         if _run([str(python), "-c", "import perdure"]).returncode:
-            raise HostError(f"Hermes's environment has no perdure; run: {python} -m pip install perdure")
+            raise HostError(f"perdure is not installed in Hermes's environment; run: {python} -m pip install perdure")
 
     def switch(self, *, on: bool) -> Sequence[str]:
         """Return the command by which Hermes takes perdure as its memory, or none."""
@@ -88,4 +88,4 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
             command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f"{command[0]} cannot be run ({type(error).__name__})") from error
+        raise HostError(f"{command[0]} cannot be started ({type(error).__name__})") from error

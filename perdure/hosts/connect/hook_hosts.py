@@ -9,7 +9,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any, ClassVar
 
 from perdure.engine.repository import root_of
 from perdure.errors import HostError
+from perdure.hosts.command.dialects import DIALECTS, TOOL
 from perdure.hosts.connect.config_file import recorded
 from perdure.hosts.connect.connection import Connection, Target, WholeFile
 from perdure.hosts.connect.parts import (
@@ -45,7 +47,9 @@ MANIFEST = Path(".claude-plugin", "plugin.json")
 _STDIO = {"type": "stdio"}
 LONGEST = {"session-end": 3}
 """Codex gives this event so many seconds, and warns at each start if a hook asks for more."""
-NOT_TRUSTED = "its hooks are not trusted yet, so none runs: start `codex` and type /hooks"
+NOT_TRUSTED = "its hooks are not trusted yet, so none of them run: start `codex` and type /hooks"
+REMINDS_NOT = "only its reminders before tools wait for trust: start `codex` and type /hooks"
+_TOOLS = {DIALECTS["codex"].names[TOOL]}
 _STATE: Keys = ("hooks", "state")
 _FORWARDED = ["PERDURE_CONFIG", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]
 """Codex hides these from its servers, but not from its hooks: the two would look for memories in different folders."""
@@ -110,7 +114,7 @@ class ClaudeCode(HookHost):
         folder = _whole(folder)
         if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not _is_ours(folder))):
             raise HostError(f"{folder} is in use for something else; name a folder that is empty or missing")
-        about = "Long-term memory that is kept on this machine."
+        about = "Long-term memory kept on this machine."
         manifest = {"name": NAME, "version": version(NAME), "description": about, "author": {"name": NAME}}
         return Connection(self.name, [
             Target(folder / MANIFEST, [Manifest(manifest)], inside=folder),
@@ -144,7 +148,7 @@ class ClaudeCode(HookHost):
     def flaws(self) -> Sequence[str]:
         """Return that hooks stand in two places of the user."""
         plugins = self.plugins() if self.hooks() else ()
-        return [f"the hooks are in {self.settings} and in the plugin {plugins[0]}, and both run"] if plugins else ()
+        return [f"the hooks run twice: from {self.settings} and the plugin {plugins[0]}"] if plugins else ()
 
     def refuse_twice(self, *, project: Path | None = None, plugin: Path | None = None) -> None:
         """See that one place alone has the hooks: Claude Code would run those of each.
@@ -161,7 +165,7 @@ class ClaudeCode(HookHost):
             others.append(("the user's settings", self.settings, ""))
         for what, path, option in others:
             raise HostError(
-                f"{what} {path} has the hooks already, and Claude Code would run both; first run"
+                f"{what} {path} already has the hooks, and Claude Code would run both; first run"
                 f" `{' '.join(filter(None, (undo, option)))}`"
             )
 
@@ -174,7 +178,7 @@ def refuse_committed(files: Sequence[Path]) -> None:
             continue
         git = shutil.which("git")
         if git is None:
-            raise HostError(f"{file} lies in a repository, and git is not on the PATH to tell whether it is ignored")
+            raise HostError(f"{file} lies in a repository, and git is not on the PATH to check whether it is ignored")
         # A repository's own settings must not make git start a program.
         command = [git, "-c", "core.fsmonitor=false", "-C", str(folder), "check-ignore", "-q", "--", str(file)]
         environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -183,11 +187,11 @@ def refuse_committed(files: Sequence[Path]) -> None:
         )
         if done.returncode == 1:
             raise HostError(
-                f"git does not ignore {file}, which would name a path of this machine to everybody; add it to"
+                f"git does not ignore {file}, which would publish a path of this machine; add it to"
                 " .git/info/exclude or .gitignore, and if it is tracked: git rm --cached"
             )
         if done.returncode:
-            raise HostError(f"git cannot tell whether it ignores {file}: {done.stderr.strip()[-300:]}")
+            raise HostError(f"git cannot tell whether {file} is ignored: {done.stderr.strip()[-300:]}")
 
 
 def _has_ours(file: Path) -> bool:
@@ -204,7 +208,7 @@ def _is_ours(folder: Path) -> bool:
 def _project(folder: Path) -> Path:
     folder = _whole(folder)
     if not folder.is_dir():
-        raise HostError(f"{folder} is no folder")
+        raise HostError(f"{folder} is not a folder")
     return folder
 
 
@@ -229,22 +233,28 @@ class Codex(HookHost):
         server = Server(wiring, self.servers, {"env_vars": _FORWARDED})
         # The record of trust is read by what the hooks are, so it is taken out before them.
         return Connection(self.name, [
-            Target(self.config, [server, _Trust(self)]),
+            Target(self.config, [server, _Trust(self, wiring)]),
             Target(self.hooks_file, [Hooks(wiring, LONGEST)]),
         ])  # fmt: skip
 
     def doubts(self) -> Sequence[str]:
         """Return that Codex does not trust our hooks."""
         try:
-            return [NOT_TRUSTED] if self.distrusted() else []
+            return [NOT_TRUSTED] if set(self.distrusted()) - _TOOLS else []
         except HostError as error:
-            return [f"whether its hooks are trusted cannot be read: {error}"]
+            return [f"cannot read whether its hooks are trusted: {error}"]
+
+    def flaws(self) -> Sequence[str]:
+        """Return that Codex trusts all our hooks but the one before tools."""
+        with suppress(HostError):
+            return [REMINDS_NOT] if set(self.distrusted()) == _TOOLS else []
+        return []
 
     def distrusted(self) -> list[str]:
         """Return the events whose hook of ours Codex does not run until a person has trusted it with `/hooks`."""
         state = at(read_values(self.config), *_STATE)
         if state is not MISSING and not isinstance(state, Mapping):
-            raise HostError(f"{'.'.join(_STATE)} in {self.config} is of a form that perdure does not know")
+            raise HostError(f"{'.'.join(_STATE)} in {self.config} is in a form that perdure does not recognise")
         found = []
         for event, keys, digest in self.identities():
             records = [at(state, key) for key in keys]
@@ -275,14 +285,22 @@ class _Trust(Part):
     """What Codex has noted of our hooks. It is never put in: that is for a person to do, in Codex."""
 
     codex: Codex
+    wiring: Wiring
 
     @property
     def containers(self) -> Sequence[Keys]:
         return (_STATE, _STATE[:1])
 
+    def put(self, values: Values) -> None:
+        """Take out what is noted of a hook of ours that is wanted no more."""
+        self._drop(values, set(DIALECTS[self.codex.name].names.values()) - set(self.wiring.events().values()))
+
     def take(self, values: Values, former: Values) -> None:
-        for _, names, digest in self.codex.identities():
-            for name in names:
+        self._drop(values, set(DIALECTS[self.codex.name].names.values()))
+
+    def _drop(self, values: Values, events: Collection[str]) -> None:
+        for event, names, digest in self.codex.identities():
+            for name in names if event in events else ():
                 if at(values, *_STATE, name, "trusted_hash") == digest:
                     at(values, *_STATE).pop(name)
 
@@ -335,7 +353,7 @@ class PlainHost(HookHost):
     def for_project(self, folder: Path) -> Connection:
         """Return the connection of one project to what the user has: a rule that names no path of this machine."""
         if self.remembers or self.rule:
-            raise HostError(f"{self.name} is connected for all projects of yours; leave --project out")
+            raise HostError(f"{self.name} is connected for all your projects; omit --project")
         folder = _project(folder)
         return Connection(self.name, [WholeFile(folder / PROJECT_RULE, _CURSOR_RULE, inside=folder)])
 

@@ -17,7 +17,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Table
 
 from perdure.errors import HostError
-from perdure.hosts.command.dialects import DIALECTS
+from perdure.hosts.command.dialects import DIALECTS, TOOL
 from perdure.hosts.connect.config_file import ConfigFile
 from perdure.regex import lazy
 
@@ -45,6 +45,7 @@ class Wiring:
     host: str  # the name that our commands know it by
     home: Path | None = None  # the data folder, if it is named
     python: str = sys.executable  # absolute path of the interpreter that perdure is installed in
+    reminds: bool = False  # whether it is asked before tools run, too
 
     def __post_init__(self) -> None:
         """See that a config can name the paths."""
@@ -52,11 +53,15 @@ class Wiring:
             try:
                 path.encode()
             except UnicodeEncodeError:
-                raise HostError(f"{path!r} is not UTF-8, and no config can name it; use another path") from None
+                raise HostError(f"{path!r} is not UTF-8, so no config can name it; use another path") from None
 
     def hook(self, event: str) -> str:
         """Return the shell command for an event."""
         return shlex.join([self.python, *_HOOK, event, "--host", self.host, *self._home()])
+
+    def events(self) -> Mapping[str, str]:
+        """Return our events that the host is to tell of, and what it calls them."""
+        return {event: name for event, name in DIALECTS[self.host].names.items() if self.reminds or event != TOOL}
 
     def server(self) -> dict[str, Any]:
         """Return the command of the MCP server, as both hosts name its parts."""
@@ -73,9 +78,9 @@ def parse(path: Path, content: bytes | None) -> Values:
         values: Any = tomlkit.parse(text) if path.suffix == ".toml" else json.loads(_plain(path, text) or "{}")
     except (ValueError, RecursionError, TOMLKitError) as error:
         kind = path.suffix.lstrip(".").upper()
-        raise HostError(f"{path} is no {kind} ({error}); mend it first. Nothing was changed") from None
+        raise HostError(f"{path} is not valid {kind} ({error}); fix it first. Nothing was changed") from None
     if not isinstance(values, MutableMapping):
-        raise HostError(f"{path} holds no object; mend it first. Nothing was changed")
+        raise HostError(f"{path} must contain an object; fix it first. Nothing was changed")
     return values
 
 
@@ -100,7 +105,7 @@ def dump(path: Path, values: Values, former: bytes | None) -> bytes:
     # JSON can name half of a character, UTF-8 cannot.
     text = _LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     if parse(path, text.encode()) != values:
-        raise HostError(f"{path} cannot be changed safely as it is written; mend it first. Nothing was changed")
+        raise HostError(f"{path} cannot be edited safely as written; fix it first. Nothing was changed")
     return text.encode()
 
 
@@ -156,7 +161,7 @@ def child(values: Values, key: str, kind: type[dict[str, Any]] | type[list[Any]]
         values[key] = kind()
     found = values[key]
     if not isinstance(found, MutableMapping if kind is dict else kind):
-        raise HostError(f"its {key!r} is not of the kind that its program reads; mend it first. Nothing was changed")
+        raise HostError(f"its {key!r} does not have the type that its program reads; fix it first. Nothing was changed")
     return found
 
 
@@ -167,6 +172,11 @@ def interpreter(command: object) -> str | None:
     except ValueError:
         return None
     return words[0] if words[1 : 1 + len(_HOOK)] == _HOOK else None
+
+
+def reminds(hook: Mapping[str, Any]) -> bool:
+    """Return whether a hook of ours is for tools that are about to run."""
+    return shlex.split(hook["command"])[1 + len(_HOOK) :][:1] == [TOOL]
 
 
 def our_hooks(values: Values) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
@@ -203,7 +213,7 @@ class HookHost:
     @property
     def remembers(self) -> bool:
         """Whether memories come up with each prompt."""
-        return DIALECTS[self.name].shown == "prompt"
+        return "prompt" in DIALECTS[self.name].shown
 
     def elsewhere(self) -> Sequence[Path]:
         """Return other places that have our hooks."""
@@ -243,7 +253,7 @@ def home_of(environ: Mapping[str, str]) -> Path:
     try:
         return Path(environ.get("HOME") or Path.home())
     except RuntimeError:
-        raise HostError("this user has no home folder, in which hosts keep their settings; set HOME") from None
+        raise HostError("this user has no home folder for the settings of hosts; set HOME") from None
 
 
 class Part:
@@ -272,21 +282,24 @@ class Hooks(Part):
     grouped: bool = True  # whether hooks stand in groups
 
     @property
-    def names(self) -> Mapping[str, str]:
-        """Our events, and what the host calls them."""
-        return DIALECTS[self.wiring.host].names
-
-    @property
     def containers(self) -> Sequence[Keys]:
         """The lists of the events, and the object around them."""
-        return (*(("hooks", event) for event in self.names.values()), ("hooks",))
+        return (*(("hooks", event) for event in DIALECTS[self.wiring.host].names.values()), ("hooks",))
 
     def put(self, values: Values) -> None:
-        """Put them in, each behind the hooks of others: where a hook stands is part of its name."""
+        """Put them in, each behind the hooks of others: where a hook stands is part of its name.
+
+        One that is wanted no more is taken out.
+        """
         hooks = child(values, "hooks", dict)
         mine = {event: hook for event, _, _, hook in our_hooks(values)}
         kind = {key: self.form[key] for key in ("type",) if key in self.form}
-        for event, name in self.names.items():
+        dialect, wanted = DIALECTS[self.wiring.host], self.wiring.events()
+        for name in mine.keys() & (set(dialect.names.values()) - set(wanted.values())):
+            _drop(hooks[name])
+            if not hooks[name]:
+                hooks.pop(name)
+        for event, name in wanted.items():
             groups = child(hooks, name, list)
             command = {"command": self.wiring.hook(event)}
             if name in mine:
@@ -296,7 +309,8 @@ class Hooks(Part):
                 hook = kind | command | dict(self.form)
                 if event in self.seconds:
                     hook["timeout"] = self.seconds[event]
-                groups.append({"hooks": [hook]} if self.grouped else hook)
+                matched = {"matcher": dialect.tools} if event == TOOL else {}
+                groups.append({**matched, "hooks": [hook]} if self.grouped else hook)
 
     def take(self, values: Values, former: Values) -> None:
         """Take them out, and groups that held nothing else."""
@@ -390,6 +404,6 @@ def _written(path: Path, values: tomlkit.TOMLDocument) -> str:
         if tomllib.loads(text) == values.unwrap():
             return text
     raise HostError(
-        f"{path} cannot be changed safely as it is written; write what belongs to one table below one [header], and run"
-        " this again. Nothing was changed"
+        f"{path} cannot be edited safely as written; put each table under a single [header], and run this again."
+        " Nothing was changed"
     )

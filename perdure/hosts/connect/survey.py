@@ -8,21 +8,23 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 from perdure.api.doctor import Checkup
+from perdure.engine.settings import Settings
 from perdure.errors import HostError
+from perdure.extras import absent, how_to_install
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.connect.hermes import Hermes
 from perdure.hosts.connect.hook_hosts import PLAIN, ClaudeCode, Codex, plain_hosts
-from perdure.hosts.connect.parts import HookHost, home_of, interpreter
+from perdure.hosts.connect.parts import HookHost, Wiring, home_of, interpreter, reminds
 from perdure.hosts.openclaw.install import Installation, OpenClaw, config_file
 from perdure.hosts.openclaw.manifest import ID
+from perdure.hosts.openclaw.mapping import HOST
 
+OPENCLAW = HOST
 Remembering = Literal["automatic", "on request", "none"]
-OPENCLAW = "openclaw"
 CONNECTED = (ClaudeCode.name, Codex.name, Hermes.name, *PLAIN)
 """Hosts that `perdure connect` connects by files of theirs."""
 HOSTS = (*CONNECTED[:2], OPENCLAW, *CONNECTED[2:])
@@ -77,7 +79,7 @@ def _by_hooks(host: HookHost) -> Found:
     hooks = host.hooks()
     places = [*[str(host.hooks_file)] * bool(hooks), *map(str, host.elsewhere())]
     problems = [*_hook_problems(host, hooks), *host.doubts()]
-    flaws = [*_server_flaws(host, hooks), *host.flaws()]
+    flaws = [*_server_flaws(host, hooks), *_reminder_flaws(host, hooks), *host.flaws()]
     by_tools = host.has_server()
     # What comes up in a session that begins, and by its tools, is not what each prompt needs.
     hooked = bool(places) and not problems
@@ -104,12 +106,12 @@ def _hermes(host: Hermes) -> Found:
 
 def _hook_problems(host: HookHost, hooks: list[dict[str, Any]]) -> Iterator[str]:
     again = f"run `{connect_command(host.name)}`"
-    events = len(DIALECTS[host.name].names)
-    if hooks and len(hooks) != events:
-        yield f"{len(hooks)} of {events} hooks are there; {again}"
+    events, there = len(Wiring(host.name).events()), sum(not reminds(hook) for hook in hooks)
+    if hooks and there != events:
+        yield f"{there} of {events} hooks are present; {again}"
     for python in sorted({interpreter(hook["command"]) or "" for hook in hooks}):
         if not os.access(python, os.X_OK):
-            yield f"{python!r}, which its hooks run, cannot be run; {again}"
+            yield f"{python!r}, which its hooks run, cannot be started; {again}"
     off = host.switched_off()
     if hooks and off:
         yield f"no hook runs: {off}"
@@ -119,8 +121,15 @@ def _server_flaws(host: HookHost, hooks: list[dict[str, Any]]) -> Iterator[str]:
     here = any(interpreter(hook["command"]) == sys.executable for hook in hooks)
     if hooks and not host.has_server():
         yield f"its MCP server is missing; run `{connect_command(host.name)}`"
-    elif here and find_spec("mcp") is None:
-        yield "its MCP server cannot start; run: pip install 'perdure[mcp]'"
+    elif here and absent("mcp"):
+        yield f"its MCP server cannot start; run: {how_to_install('mcp')}"
+
+
+def _reminder_flaws(host: HookHost, hooks: list[dict[str, Any]]) -> Iterator[str]:
+    there = any(map(reminds, hooks))
+    if hooks and DIALECTS[host.name].tools and there != Settings.load().agent_log_reminds:
+        told = "off, but its hook is installed" if there else "on, but its hook is missing"
+        yield f"agent_log_reminds is {told}; run `{connect_command(host.name)}`"
 
 
 def checkups(environ: Mapping[str, str] = os.environ) -> Iterator[Checkup]:
@@ -130,7 +139,9 @@ def checkups(environ: Mapping[str, str] = os.environ) -> Iterator[Checkup]:
             continue
         command = connect_command(found.name)
         for problem in found.problems:
-            yield Checkup(found.name, problem, f"see to that, then run `{command}`")
+            yield Checkup(found.name, problem, f"fix that, then run `{command}`")
         if not found.problems:
-            told = f"memory is {found.memory}" if found.places else f"not connected; it would be with: {command}"
+            told = f"memory is {found.memory}" if found.places else f"not connected; connect it with: {command}"
+            if found.places and found.name in Settings.load().private_hosts:
+                told += "; sessions also begin with private memories"
             yield Checkup(found.name, told)

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from perdure.api.memory import Memory
+from perdure.api.proof import Heard
 from perdure.api.tool_caller import acting
 from perdure.api.tool_work import WAITING
 from perdure.api.tools import call_tool
@@ -32,7 +33,7 @@ NEWEST = 100
 """Memories in the resource that lists them."""
 DESKS = 64
 """Connections whose desk is at hand, those that asked last; another is made anew."""
-UNHEARD = "The quote is not in what the user is known to have said lately."
+UNHEARD = "The quote is not in what the user recently said."
 UNCLEAR = "The quote does not ask for this."
 
 
@@ -40,19 +41,20 @@ class Desk:
     """Answers what a client asks. Every method may block: for the disk, and at first for opening the store."""
 
     def __init__(
-        self, home: Path | None, client: McpClient, *, said: Callable[[str], bool] = lambda quote: False,
+        self, home: Path | None, client: McpClient, *, said: Callable[[str], Heard | None] = lambda quote: None,
         shared: Callable[[], Memory] | None = None,
     ) -> None:  # fmt: skip
         """Prepare; nothing is opened yet.
 
-        `said`: tells whether the user has said this to that client lately, as `perdure.text.quotes` compares. `shared`:
-        returns a store that is open for others as well; None: one is opened for this desk, in `home` or the usual data
-        folder.
+        `said`: returns what the user has said to that client lately, if this is a quote of it; "" asks where they
+        speak. `shared`: returns a store that is open for others as well; None: one is opened for this desk, in `home`
+        or the usual data folder.
         """
         self._home, self._said, self._shared = home, said, shared
         self._context = TurnContext(
             session_id=client.session, agent_id=client.agent, user_id=client.user, workspace=client.workspace,
             scopes=(client.project,) if client.project else (), host=client.host,
+            has_tools=True,
         )  # fmt: skip
         self._settings: dict[str, Any] = {"workspace": client.workspace} if client.workspace else {}
         self._memory: Memory | None = None
@@ -78,11 +80,15 @@ class Desk:
         UNAVAILABLE: they cannot be asked, so the change waits for their review.
         """
         given = values.get("quote")
-        quote = given if isinstance(given, str) and is_quote(given) and self._said(given) else ""
-        result = call_tool(self.memory(), name, values, self._context, consent=consent, quote=quote, tools=TOOLS)
+        heard = self._said(given) if isinstance(given, str) and is_quote(given) else None
+        spoken = heard or self._said("") or Heard("")
+        result = call_tool(
+            self.memory(), name, values, self._context, spoken.text, consent=consent, said_in=spoken.session,
+            tools=TOOLS,
+        )  # fmt: skip
         if not given or result.details.get("outcome") != WAITING:
             return result
-        return replace(result, text=f"{result.text} {UNCLEAR if quote else UNHEARD}")
+        return replace(result, text=f"{result.text} {UNCLEAR if heard else UNHEARD}")
 
     def recalled(self, question: str) -> str:
         """Return a question as a model should see it: with what memory holds on it, if anything."""
@@ -105,7 +111,7 @@ class Desk:
             found = memory.files.read(unquote(uri.removeprefix(FILES)))
             if not found.missing:
                 return "text/markdown", redact(found.text).text
-        raise NotFoundError(f"there is no resource {uri!r}; resources/list shows which there are")
+        raise NotFoundError(f"there is no resource {uri!r}; resources/list shows them")
 
     def close(self) -> None:
         """Close the store, if it was opened."""
@@ -121,10 +127,10 @@ def _json(value: object) -> tuple[str, str]:
 class SharedDesks:
     """Does what servers ask. Usable from any thread."""
 
-    def __init__(self, store: Callable[[], Memory], said: Callable[[str, str], bool]) -> None:
+    def __init__(self, store: Callable[[], Memory], said: Callable[[str, str], Heard | None]) -> None:
         """Prepare.
 
-        `said`: tells whether the user of a host, its name first, has said something lately.
+        `said`: returns what the user of a host, its name first, has said lately, if something is a quote of it.
         """
         self._store, self._said = store, said
         self._desks: Recent[McpClient, Desk] = Recent(DESKS)

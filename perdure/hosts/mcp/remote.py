@@ -82,7 +82,7 @@ class RemoteDesk:
             try:
                 answer = ask(str(self._home), "desk", body, SECONDS)
             except TimeoutError:
-                raise HostError(f"memory has not answered within {SECONDS:.0f} seconds; try again") from None
+                raise HostError(f"memory did not answer within {SECONDS:.0f} seconds; try again") from None
             except OSError:
                 return None
             if answer is not None and answer[0] == OK:

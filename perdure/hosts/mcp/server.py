@@ -82,11 +82,11 @@ if TYPE_CHECKING:
 
 DECLINED: str = table("hosts/mcp", "texts")["declined"]
 PROMPT = types.Prompt(
-    name="recall", title="Ask with memory", description="A question, together with what memory holds on it.",
+    name="recall", title="Ask with memory", description="A question, together with the memories about it.",
     arguments=[types.PromptArgument(name="question", description="What you want to ask.", required=True)],
 )  # fmt: skip
 FACT = types.ResourceTemplate(
-    name="memory", description="One memory, by its id or the beginning of it.",
+    name="memory", description="One memory, by its id or an id prefix.",
     uri_template="perdure://facts/{id}", mime_type="application/json",
 )  # fmt: skip
 FILE = types.ResourceTemplate(
@@ -260,7 +260,7 @@ class MemoryServer:
         """Return a question with what memory holds on it."""
         question = (params.arguments or {}).get("question", "")
         if params.name != PROMPT.name or not question:
-            raise MCPError(types.INVALID_PARAMS, "there is one prompt, recall, and it needs a question")
+            raise MCPError(types.INVALID_PARAMS, "the only prompt is recall, and it needs a question")
         text = await self._asked(lambda desk: desk.recalled(question))
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(messages=[message])

@@ -11,7 +11,7 @@ from pydantic import Field, create_model, model_validator
 
 from perdure.api import tool_arguments, tool_work
 from perdure.api.fact_search import marks
-from perdure.api.tool_arguments import UNTOLD, Arguments, Id, Maybe, Short, Tag, Time, Words
+from perdure.api.tool_arguments import UNTOLD, WHEN, Arguments, Id, Maybe, Short, Tag, Time, Words
 from perdure.api.tool_caller import Answer, ToolCaller
 from perdure.api.tool_work import DATA, LINE
 from perdure.api.tools import Tool
@@ -24,16 +24,18 @@ _SHOWN = ("id", "text", "category", "entity", "key", "value", "why", "tags", "sc
 _CHECKED = ("description", "minLength", "maxLength", "maxItems", "minimum", "additionalProperties")
 _SOURCES = {"files": ("memory",), "conversations": ("sessions",), "all": None}
 _SAID = {
+    "memory_store.triggers": WHEN,
+    "memory_update.triggers": "As in memory_store, in place of those you gave.",
     "as_of": "A date or time.",
     "from": "First line.",
     "memory_list.entity": "The user is `user`.",
-    "memory_list.key": "Property of entity.",
+    "memory_list.key": "Attribute of the entity.",
     "memory_store.category": "fact, preference, decision, entity...",
     "path": "Such as memory/2026-02-24.md#L12-L28.",
     "quote": "The user's own words that ask for it.",
-    "scope": "`project`: for this repository alone.",
+    "scope": "`project`: for this repository only.",
     "supersedes": "Id of what it replaces.",
-    "type": "How source stands to target.",
+    "type": "How source relates to target.",
 }
 """What a client is told of arguments, of all tools or of one; the others are told by their names."""
 
@@ -105,7 +107,7 @@ def search(caller: ToolCaller, given: Search) -> Answer:
         parts.append(_passages(caller, given))
     texts = [part.text for part in parts if part.text]
     details = {"memories": [], "results": []} | {key: part.details[key] for part in parts for key in part.details}
-    return Answer("\n".join([DATA, *texts]) if texts else "Nothing fits. Try other words, or in: all.", details)
+    return Answer("\n".join([DATA, *texts]) if texts else "Nothing matches. Try other words, or in: all.", details)
 
 
 def _memories(caller: ToolCaller, given: Search) -> Answer:
@@ -136,9 +138,10 @@ def list_(caller: ToolCaller, given: List) -> Answer:
         slot = caller.lookup(given.entity, given.key, **seen)
         right = [fact for fact in slot if given.category in (None, fact.category)]
         facts = [fact for fact in right if fact.review_state == "approved"][: given.limit]
-    caller.handed_out([fact.id for fact in facts])
+    ids = [fact.id for fact in facts]
+    caller.handed_out(ids, hits=ids if given.entity is not None else ())
     items = [shown(fact) for fact in facts]
-    return Answer("\n".join([DATA, *map(_line, items)]) if items else "Nothing is kept there.", {"memories": items})
+    return Answer("\n".join([DATA, *map(_line, items)]) if items else "Nothing is stored there.", {"memories": items})
 
 
 def get(caller: ToolCaller, given: Get) -> Answer:
@@ -203,39 +206,39 @@ def _brief(value: Any) -> Any:
 _CHANGED = {"id": "string", "outcome": "string"}
 TOOLS: tuple[Offer, ...] = (
     Offer("memory_search",
-          "Search what is remembered of earlier conversations: facts, preferences, decisions, dates.",
+          "Search memories of earlier conversations: facts, preferences, decisions, dates.",
           Search, search, "Search memory", "reads", {"memories": "array", "results": "array"}),
     Offer("memory_list",
-          "List the newest memories, or what is known of one entity (a person, project or thing) and key.",
+          "List the newest memories, or those about one entity (a person, project or thing) and key.",
           List, list_, "List memories", "reads", {"memories": "array"}),
     Offer("memory_get",
-          "Read a memory by its id, or lines of MEMORY.md or memory/ by a path that memory_search shows.",
+          "Read a memory by its id, or lines of MEMORY.md or memory/ by a path from memory_search.",
           _by_id(Get), get, "Read a memory or file", "reads",
           {"memories": "array", "path": "string", "text": "string"}),
     Offer("memory_store",
-          "Keep what will matter in later conversations: one idea in one sentence that can be understood alone.",
+          "Store what will matter in later conversations: one idea in one self-contained sentence.",
           _by_id(tool_arguments.Store, quote=True), tool_work.store, "Remember", "adds", _CHANGED),
     Offer("memory_update",
-          "Correct a memory. To replace what the user said, they are asked first, or it waits for their review.",
+          "Correct a memory when the user does; otherwise they are asked first, or it waits for review.",
           _by_id(tool_arguments.Update, quote=True), tool_work.update, "Correct a memory", "takes", _CHANGED),
     Offer("memory_forget",
-          "Leave a memory out of every answer. The user's word is needed as for memory_update.",
+          "Leave a memory out of every answer when the user withdraws it. Needs their word, as memory_update does.",
           _by_id(Forget, quote=True), forget, "Forget a memory", "takes", _CHANGED),
     Offer("memory_link",
-          "Say how one memory stands to another.",
+          "Record how one memory relates to another.",
           tool_arguments.Link, tool_work.link, "Link two memories", "adds", {"id": "string"}),
     Offer("memory_why",
           "Explain what came up last and why; with id, why that memory did or did not.",
           _by_id(tool_arguments.Why), tool_work.why, "Explain memory", "reads", {"id": "string", "shown": "array"}),
     Offer("memory_checkpoint",
-          "Before risky work, keep for some hours what you are about to do.",
-          tool_arguments.Checkpoint, tool_work.checkpoint, "Keep where things stand", "adds", {"id": "string"}),
+          "Before risky work, save what you are about to do, for a few hours.",
+          tool_arguments.Checkpoint, tool_work.checkpoint, "Save a checkpoint", "adds", {"id": "string"}),
     Offer("memory_prune",
-          "Remove what has expired, if the user asks for it.",
-          tool_arguments.Prune, tool_work.prune, "Remove what expired", "takes",
+          "Remove expired memories, if the user asks for it.",
+          tool_arguments.Prune, tool_work.prune, "Remove expired memories", "takes",
           {"expired": "integer", "removed": "integer"}),
     Offer("memory_reflect",
-          "Look for patterns in the memories of the last days and keep them.",
-          tool_arguments.Reflect, tool_work.reflect, "Look for patterns", "adds",
+          "Find patterns in the memories of the last days and store them.",
+          tool_arguments.Reflect, tool_work.reflect, "Find patterns", "adds",
           {"examined": "integer", "patterns": "integer"}),
 )  # fmt: skip

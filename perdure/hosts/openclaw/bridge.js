@@ -12,6 +12,7 @@ const LONGEST_PAUSE_MS = 30000;
 const STOP_MS = 3000;
 const MAX_LINE = 8_000_000;
 const MAX_TEXT = 200_000;
+const MAX_WORK = 2_000_000;
 const MOST_KEPT = 512;
 
 // Keys of models and channels in the gateway's environment are none of the child's business.
@@ -50,7 +51,7 @@ export class Bridge {
 
   start() {
     if (this.child) return;
-    if (Date.now() < this.notBefore) throw new Error("the memory process is being started again");
+    if (Date.now() < this.notBefore) throw new Error("the memory process is being restarted");
     const python = this.config.python || "python3";
     const child = spawn(python, ["-u", "-P", "-m", "perdure.hosts.openclaw"], { env: environment(this.config), windowsHide: true });
     Object.assign(this, { child, ready: false, lateRecalls: 0 });
@@ -94,7 +95,7 @@ export class Bridge {
       if (error) this.pending.get(id)?.reject(new Error(error.message));
       else this.pending.get(id)?.resolve(result);
     } catch {
-      this.warn("the memory process sent a line that is no JSON");
+      this.warn("the memory process sent a line that is not JSON");
     }
   }
 
@@ -151,7 +152,8 @@ export class Bridge {
     const messages = Array.isArray(event.messages) ? event.messages : [];
     const { count, mark } = this.handed.get(key) ?? { count: 0 };
     this.handed.delete(key);
-    const fresh = slim(messages.slice(markOf(messages[count - 1]) === mark ? count : 0));
+    // What the model did is kept in a project, if that is one.
+    const fresh = slim(messages.slice(markOf(messages[count - 1]) === mark ? count : 0), ctx.activeProjectKeys?.length === 1);
     const done = await this.attempt(method, { event: { success: event.success === true }, ctx, messages: fresh }, limit);
     if (done && event.success === true) keep(this.handed, key, { count: messages.length, mark: markOf(messages.at(-1)) });
   }
@@ -172,15 +174,29 @@ function textOf(content) {
   return parts.filter((part) => part?.type === "text" && part.text && typeof part.text === "string").map((part) => part.text).join("\n");
 }
 
-// What people and the model said, and by whose word; tool results, thinking and what the host adds stay here.
-function slim(messages) {
-  return messages
-    .filter((message) => message?.role === "user" || message?.role === "assistant")
-    .map(({ role, content, timestamp, provenance, __openclaw }) => {
-      const origin = { senderIsOwner: __openclaw?.senderIsOwner, provenance: provenance?.kind && { kind: provenance.kind } };
-      return { role, content: textOf(content).slice(0, MAX_TEXT), timestamp, ...origin };
-    })
-    .filter((message) => message.content);
+// What people and the model said, and by whose word; thinking and what the host adds stay here, and so do the tools that
+// the model used, and what they brought, unless it works in a project. More of these than fits into a line stays, too.
+function slim(messages, works) {
+  const said = messages.map(spoken).filter((message) => message.content);
+  if (!works) return said;
+  const done = messages.map(worked).filter((message) => message.content || message.tool_calls || message.toolCallId);
+  return JSON.stringify(done).length <= MAX_WORK ? done : said;
+}
+
+function spoken(message) {
+  const { role, content, timestamp, provenance, __openclaw } = message ?? {};
+  if (role !== "user" && role !== "assistant") return {};
+  const origin = { senderIsOwner: __openclaw?.senderIsOwner, provenance: provenance?.kind && { kind: provenance.kind } };
+  return { role, content: textOf(content).slice(0, MAX_TEXT), timestamp, ...origin };
+}
+
+function worked(message) {
+  const { role, content, toolCallId, isError, details } = message ?? {};
+  if (role === "toolResult" && toolCallId)
+    return { role, toolCallId, content: textOf(content).slice(0, MAX_TEXT), isError, details: { exitCode: details?.exitCode } };
+  const calls = role === "assistant" && Array.isArray(content) ? content.filter((part) => part?.type === "toolCall") : [];
+  const tool_calls = calls.map(({ id, name, arguments: given }) => ({ id, name, arguments: given }));
+  return tool_calls.length ? { ...spoken(message), tool_calls } : spoken(message);
 }
 
 function markOf(message) {

@@ -1,4 +1,4 @@
-"""`perdure openclaw`: perdure as the memory of OpenClaw."""
+"""`perdure openclaw`: perdure as OpenClaw's memory."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import click
 
 from perdure.cli.operation import operation
 from perdure.cli.output import Output
-from perdure.hosts.openclaw.install import Change, Installation, OpenClaw
+from perdure.extras import absent, how_to_install
+from perdure.hosts.openclaw.install import Change, Installation, OpenClaw, bring_table
+from perdure.index.feeding import PACKAGES
 from perdure.secrets.redact import redact
 
 _program = click.option(
-    "--openclaw", "program", type=click.Path(path_type=Path), help="OpenClaw's program, if it is not on the PATH."
+    "--openclaw", "program", type=click.Path(path_type=Path), help="OpenClaw's executable, if not on the PATH."
 )
 
 
 @click.group()
 def openclaw() -> None:
-    """Make perdure the memory of OpenClaw, or take it out again.
+    """Set up perdure as OpenClaw's memory, or remove it.
 
     Example: perdure openclaw install --dry-run
     """
@@ -29,17 +31,23 @@ def openclaw() -> None:
 @operation(openclaw)
 @_program
 def install(output: Output, program: Path | None, dry_run: bool, home: Path | None) -> None:
-    """Make perdure the memory of OpenClaw. A running gateway takes it up when it is restarted.
+    """Set up perdure as OpenClaw's memory. Restart a running gateway afterwards.
 
-    Its data folder is the one in OpenClaw's state, if --home names none.
+    LanceDB, used to search stores of more than 200,000 memories, is installed with pip if it is
+    missing. Without --home, the data folder is in OpenClaw's state folder.
 
     Example: perdure openclaw install --dry-run
     """
     installation = Installation(OpenClaw.find(program))
     plan = installation.plan_install(home)
     _show(output, installation, plan.changes)
+    if absent(*PACKAGES):
+        output.line(f"+ LanceDB, 350 MB: {how_to_install('lancedb')}", style="green")
     if not dry_run:
         installation.install(home)
+        if failed := bring_table():
+            output.line(f"LanceDB, which only large stores need, could not be installed: {failed}")
+            output.line(f"Once the store exceeds 200,000 memories: {how_to_install('lancedb')}")
         output.line("Done. Restart the gateway: openclaw gateway restart")
     _json(output, installation, plan.changes, done=not dry_run)
 
@@ -47,7 +55,7 @@ def install(output: Output, program: Path | None, dry_run: bool, home: Path | No
 @operation(openclaw)
 @_program
 def uninstall(output: Output, program: Path | None, dry_run: bool) -> None:
-    """Take perdure out of OpenClaw's config. Memories stay where they are.
+    """Remove perdure from OpenClaw's config. Memories stay.
 
     Example: perdure openclaw uninstall
     """
@@ -55,7 +63,7 @@ def uninstall(output: Output, program: Path | None, dry_run: bool) -> None:
     plan = installation.plan_uninstall()
     _show(output, installation, plan.changes)
     if plan.restored:
-        output.line("The config was not edited since the install: it becomes what it was, byte for byte.")
+        output.line("The config has not been edited since the install: it is restored byte for byte.")
     if not dry_run:
         installation.uninstall()
         output.line("Done. Restart the gateway: openclaw gateway restart")
@@ -65,7 +73,7 @@ def uninstall(output: Output, program: Path | None, dry_run: bool) -> None:
 @operation(openclaw)
 @_program
 def status(output: Output, program: Path | None) -> int:
-    """Show whether OpenClaw is set up for perdure; exit code 1 if something is missing.
+    """Check OpenClaw's setup. Exit code 1: something is missing.
 
     Example: perdure openclaw status
     """

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perdure.hooks.types import Messages, Placement, TurnContext
-from perdure.hosts.openclaw.mapping import HOST, data_home, messages_of, owner_asks, prompt_of, turn_context
+from perdure.hooks.types import Messages, Placement, Recall, TurnContext
+from perdure.hosts.openclaw.mapping import HOST, data_home, messages_of, owner_asks, prompt_of, turn_context, work_of
 from perdure.hosts.openclaw.server import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
 from perdure.plugin.plugin import PerdurePlugin, hookimpls_for
 from perdure.recent import Recent
@@ -20,6 +20,7 @@ OWN_SETTINGS = ("python", "home", "recallTimeoutMs", "captureTimeoutMs")
 FIELDS = {Placement.HEAD: "prependContext", Placement.TAIL: "appendContext", Placement.SYSTEM: "appendSystemContext"}
 """Where OpenClaw puts the block."""
 HOST_CONTEXT = TurnContext(host=HOST)
+NOTHING = Recall("")
 
 Params = Mapping[str, Any]
 Handler = Callable[[PerdurePlugin, Params], Any]
@@ -51,7 +52,7 @@ class OpenClawHooks:
             return self._initialize(params)
         handler = self._methods.get(method)
         if handler is None:
-            raise RpcError(METHOD_NOT_FOUND, f"there is no method {method[:40]!r}")
+            raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
         if self._plugin is None:
             raise RpcError(INVALID_REQUEST, "the first request must be initialize")
         return handler(self._plugin, params)
@@ -64,10 +65,10 @@ class OpenClawHooks:
     def _initialize(self, params: Params) -> Any:
         if params.get("protocol") != PROTOCOL:
             raise RpcError(
-                INVALID_PARAMS, f"this perdure speaks protocol {PROTOCOL}; run `perdure openclaw install` again"
+                INVALID_PARAMS, f"this perdure uses protocol {PROTOCOL}; run `perdure openclaw install` again"
             )
         if self._plugin is not None:
-            raise RpcError(INVALID_REQUEST, "initialize comes once")
+            raise RpcError(INVALID_REQUEST, "initialize must be sent once")
         config = _object(params, "config")
         settings = {key: value for key, value in config.items() if key not in OWN_SETTINGS}
         self._plugin = hookimpls_for(config=settings, home=data_home(config, self._environ))
@@ -76,8 +77,9 @@ class OpenClawHooks:
     def _before_prompt_build(self, plugin: PerdurePlugin, params: Params) -> Any:
         context, prompt = _asking(_object(params, "ctx")), prompt_of(_object(params, "event"))
         self._prompts.put(_key(context), prompt)
-        found = plugin.before_agent_start(prompt, (), context)
-        return {FIELDS[found.placement]: found.block} if found and found.block else {}
+        found = plugin.before_agent_start(prompt, (), context) or NOTHING
+        parts = {FIELDS[found.placement]: found.for_message, FIELDS[Placement.SYSTEM]: found.for_system}
+        return {field: text for field, text in parts.items() if text}
 
     def _tool(self, plugin: PerdurePlugin, params: Params) -> Any:
         name, context = params.get("name"), _asking(_object(params, "ctx"))
@@ -94,15 +96,24 @@ def _foresee(plugin: PerdurePlugin, params: Params) -> Any:
 
 
 def _agent_end(plugin: PerdurePlugin, params: Params) -> Any:
-    event, ctx = _object(params, "event"), _object(params, "ctx")
+    went_well, ctx = _object(params, "event").get("success") is True, _object(params, "ctx")
     messages = messages_of(params.get("messages"), ctx)
-    return _kept(plugin.agent_end(messages, event.get("success") is True, turn_context(ctx)), messages)
+    if went_well:
+        _note_work(plugin, params, ctx)
+    return _kept(plugin.agent_end(messages, went_well, turn_context(ctx)), messages)
 
 
 def _before_compaction(plugin: PerdurePlugin, params: Params) -> Any:
     ctx = _object(params, "ctx")
     messages = messages_of(params.get("messages"), ctx)
+    _note_work(plugin, params, ctx)
     return _kept(plugin.before_compaction(messages, turn_context(ctx)), messages)
+
+
+def _note_work(plugin: PerdurePlugin, params: Params, ctx: Params) -> None:
+    """Keep what was done by tools, told beside what was said: no person's words count less for it."""
+    if work := work_of(params.get("messages"), ctx):
+        plugin.did(lambda: work, turn_context(ctx))
 
 
 def _kept(taken: int | None, messages: Messages) -> Any:

@@ -7,7 +7,7 @@ const TOOL_MS = 20000;
 const SHORT_MS = 1500;
 // OpenClaw itself keeps no more than this part of a model's window free.
 const MOST_RESERVED = 0.25;
-const AWAY = { type: "text", text: "Memory is not available at the moment. Go on without it; it comes back by itself." };
+const AWAY = { type: "text", text: "Memory is not available at the moment. Continue without it; it will come back on its own." };
 const GENERATED = JSON.parse(readFileSync(new URL("./generated.json", import.meta.url), "utf8"));
 const OF_SESSION = ["agentId", "sessionKey", "sessionId", "workspaceDir", "activeProjectKeys", "senderIsOwner", "requesterSenderId"];
 

@@ -16,14 +16,18 @@ from typing import Any
 from perdure.api.doctor import Checkup
 from perdure.engine.paths import record_home, recorded_host
 from perdure.errors import HostError, SettingsError
+from perdure.extras import absent
 from perdure.hosts.connect.config_file import digest, read_record
 from perdure.hosts.openclaw.manifest import ID, OLDEST_HOST, plugin_files
 from perdure.hosts.openclaw.mapping import HOST, data_home, state_folder
+from perdure.index.feeding import PACKAGES
 from perdure.regex import lazy
 from perdure.store.folder import replace_file
 
 COMMAND_SECONDS = 300.0
 """OpenClaw's commands take some ten seconds of CPU."""
+PIP_SECONDS = 900.0
+"""Two packages of 120 MB to download."""
 INSTALL = f"install it with `npm install -g openclaw` ({OLDEST_HOST} or newer), or name it with --openclaw PATH"
 _VERSION = lazy(r"\b(\d{4})\.(\d{1,2})\.(\d{1,3})\b")
 CORE = "memory-core"
@@ -56,7 +60,7 @@ class OpenClaw:
         state, config = state_folder(environ), config_file(environ)
         if not config.is_file():
             raise HostError(
-                f"OpenClaw has no config at {config}; run `openclaw onboard` first, or name it by OPENCLAW_CONFIG_PATH"
+                f"OpenClaw has no config at {config}; run `openclaw onboard` first, or set OPENCLAW_CONFIG_PATH"
             )
         return cls(Path(found).absolute(), version, config, state, environ)
 
@@ -85,13 +89,13 @@ class OpenClaw:
         """Have OpenClaw change its config: objects merge, `None` removes a key. If it refuses, nothing changes."""
         done = self._run("config", "patch", "--stdin", text=json.dumps(change))
         if done.returncode:
-            raise HostError(f"OpenClaw refused the change of {self.config}: {_said(done)}")
+            raise HostError(f"OpenClaw rejected the change to {self.config}: {_said(done)}")
 
     def link(self, folder: Path) -> None:
         """Have OpenClaw record where the plugin comes from; without that it warns of it at every start."""
         done = self._run("plugins", "install", "--link", str(folder), "--force", "--accept-capabilities")
         if done.returncode:
-            raise HostError(f"OpenClaw refused the plugin in {folder}: {_said(done)}")
+            raise HostError(f"OpenClaw rejected the plugin in {folder}: {_said(done)}")
 
     def unlink(self, plugin: str) -> None:
         """Have OpenClaw forget that record. It may have none: then there is nothing to do."""
@@ -121,11 +125,26 @@ def run_command(
         raise HostError(f"{command} cannot be started ({error.strerror}); {INSTALL}") from error
 
 
+def bring_table(python: str = sys.executable) -> str:
+    """Install LanceDB where it is not, as a gateway's store may grow large; return why that failed, or nothing.
+
+    `python`: absolute path of the interpreter that perdure is installed in.
+    """
+    if not absent(*PACKAGES):
+        return ""
+    command = [python, "-m", "pip", "install", "--quiet", "perdure[lancedb]"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_SECONDS, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return type(error).__name__
+    return _said(done) if done.returncode else ""
+
+
 def _version_of(command: Path, environ: Mapping[str, str]) -> str:
     done = run_command(command, "--version", environ=environ)
     match = _VERSION.search(done.stdout)
     if done.returncode or match is None:
-        raise HostError(f"`{command} --version` names no version ({_said(done)}); {INSTALL}")
+        raise HostError(f"`{command} --version` printed no version ({_said(done)}); {INSTALL}")
     return match[0]
 
 
@@ -223,14 +242,14 @@ class Installation:
         slot, allow = _at(plugins, "slots", "memory"), plugins.get("allow")
         return {
             "memory slot": None if slot == ID else f"it holds {slot!r}; {again}",
-            "plugin files": None if same else f"{self.plugin} is missing or of another version; {again}",
+            "plugin files": None if same else f"{self.plugin} is missing or has another version; {again}",
             "load path": None if str(self.plugin) in _at(plugins, "load", "paths", default=[]) else again,
             "enabled": None if entry.get("enabled") is True else again,
             "allow list": None if allow is None or ID in allow else f"plugins.allow leaves it out; {again}",
             "conversation access": None
             if _at(entry, "hooks", "allowConversationAccess") is True
-            else f"OpenClaw drops its hooks without a word until {access} is true; {again}",
-            "interpreter": None if python and os.access(python, os.X_OK) else f"{python!r} cannot be run; {again}",
+            else f"OpenClaw silently drops its hooks until {access} is true; {again}",
+            "interpreter": None if python and os.access(python, os.X_OK) else f"{python!r} cannot be started; {again}",
         }
 
     def _change(self, plan: Plan) -> None:
@@ -342,11 +361,11 @@ def checkups(environ: Mapping[str, str] = os.environ) -> Iterator[Checkup]:
         plugins = installation.host.plugins()
         entries = plugins.get("entries")
         if not (_is_recorded() or (isinstance(entries, Mapping) and ID in entries)):
-            yield Checkup(HOST, f"perdure is not its memory; it would be with: perdure openclaw install ({config})")
+            yield Checkup(HOST, f"perdure is not its memory; set it up with: perdure openclaw install ({config})")
             return
         problems = {name: problem for name, problem in installation.checks().items() if problem}
     except HostError as error:
-        fix = "see to that, then run `perdure openclaw status`" if _is_recorded() else ""
+        fix = "fix that, then run `perdure openclaw status`" if _is_recorded() else ""
         yield Checkup(HOST, str(error), fix)
         return
     for name, problem in problems.items():

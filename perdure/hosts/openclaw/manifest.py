@@ -57,7 +57,7 @@ def generated() -> Mapping[str, Any]:
     """Return what the entry must know before the child runs: the tools, the flush plan, the lines of the prompt."""
     flush = Settings().flush
     [section] = prompt_sections("full", memory_md=None, runtime={})
-    prompt = [*section.text.split("\n"), "Facts and preferences from earlier chats come up by themselves.", ""]
+    prompt = [*section.text.split("\n"), *_told()["prompt"]["lines"], ""]
     tools = [{"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in TOOLS]
     plan = {
         "softThresholdTokens": flush.soft_tokens, "reserveTokensFloor": flush.reserve_tokens,

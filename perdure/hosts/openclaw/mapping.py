@@ -15,6 +15,8 @@ HOST = "openclaw"
 PROJECTS = 8
 """Projects of a turn at the most."""
 ROLES = ("user", "assistant")
+BROUGHT = "toolResult"
+"""The role of what a tool brought."""
 HUMAN = "external_user"
 """OpenClaw's word for what a person wrote."""
 _CHATS = {"direct": "direct", "dm": "direct", "group": "group", "channel": "channel"}
@@ -54,8 +56,11 @@ def turn_context(ctx: Mapping[str, Any]) -> TurnContext:
         turn_id=_text(ctx, "runId") or None,
         trigger=_trigger(ctx),
         chat=_chat(_text(ctx, "sessionKey")),
+        vouched=ctx.get("senderIsOwner") is True,
         workspace=_text(ctx, "workspaceDir") or None,
         host=HOST,
+        takes_opening=True,
+        has_tools=True,
         timezone=_text(ctx, "timezone") or None,
     )
 
@@ -82,18 +87,34 @@ def messages_of(value: Any, ctx: Mapping[str, Any]) -> Sequence[Message]:
     `value`: messages as the entry sends them, oldest first, each with `senderIsOwner` if OpenClaw has noted it. It has
     not for the newest, which is of the person who asks in this turn. `ctx`: who asks in this turn.
     """
+    messages = [each for each in _heard(value, ctx) if each.get("role") in ROLES]
+    kept = [each for each in messages if each.get("content") or "tool_calls" not in each]
+    return tuple({key: value for key, value in each.items() if key != "tool_calls"} for each in kept)
+
+
+def work_of(value: Any, ctx: Mapping[str, Any]) -> Sequence[Message]:
+    """Return what the owner and the model said and what it did for them by tools; nothing if it used none.
+
+    The arguments are those of `messages_of`. Commands and files of the workspace are named from there.
+    """
+    roles, folder = (*ROLES, BROUGHT), _text(ctx, "workspaceDir")
+    messages = [{"cwd": folder, **each} for each in _heard(value, ctx) if each.get("role") in roles]
+    return tuple(messages) if any(each.get("tool_calls") for each in messages) else ()
+
+
+def _heard(value: Any, ctx: Mapping[str, Any]) -> list[Message]:
+    """Return messages without what others than the owner say, and what they are answered."""
     messages = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
     newest = next((each for each in reversed(messages) if each.get("role") == "user"), None)
     kept: list[Message] = []
     heard = True
     for message in messages:
-        role = message.get("role")
-        if role == "user":
+        if message.get("role") == "user":
             mark = message.get("senderIsOwner", ctx.get("senderIsOwner") if message is newest else None)
             heard = _is_owner(mark, ctx)
-        if heard and role in ROLES:
+        if heard:
             kept.append(message)
-    return tuple(kept)
+    return kept
 
 
 def _is_owner(mark: Any, ctx: Mapping[str, Any]) -> bool:

@@ -70,7 +70,7 @@ def lines(handle: int, stop: int) -> Iterator[bytes | RpcError]:
         for part in ended:
             size += len(part)
             if size > MAX_LINE:
-                yield RpcError(INVALID_REQUEST, f"a line has more than {MAX_LINE} bytes; send less at a time")
+                yield RpcError(INVALID_REQUEST, f"a line exceeds {MAX_LINE} bytes; send less at a time")
             else:
                 yield b"".join([*held, part])
             held, size = [], 0
@@ -88,7 +88,7 @@ def parse(line: bytes) -> Request:
         what = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
         raise RpcError(PARSE_ERROR, f"not JSON: {what}") from None
     if not isinstance(value, dict):
-        raise RpcError(INVALID_REQUEST, "a message must be one object; batches are not taken")
+        raise RpcError(INVALID_REQUEST, "a message must be one object; batches are not supported")
     request_id = _checked_id(value)
     if value.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, 'jsonrpc must be "2.0"', request_id)
@@ -163,9 +163,9 @@ class Server(Service):
         key: object = request.id if request.answered else object()
         with self._lock:
             if key in self._pending:
-                raise RpcError(INVALID_REQUEST, "a request with this id is under way")
+                raise RpcError(INVALID_REQUEST, "a request with this id is already running")
             if len(self._pending) >= QUEUED:
-                raise RpcError(INVALID_REQUEST, f"{QUEUED} requests are under way; wait for answers", request.id)
+                raise RpcError(INVALID_REQUEST, f"{QUEUED} requests are running; wait for answers", request.id)
             future = self._pools[SLOTS.get(request.method, "turns")].submit(self._answer, request)
             self._pending[key] = future
         future.add_done_callback(lambda done: self._done(key))
@@ -186,7 +186,7 @@ class Server(Service):
             future = self._pending.get(request_id) if isinstance(request_id, str | int) else None
         # One that runs already ends by its own deadline.
         if future is not None and future.cancel():
-            self._writer.error(RpcError(CANCELLED, "cancelled before it began", request_id))
+            self._writer.error(RpcError(CANCELLED, "cancelled before it started", request_id))
 
     def _done(self, key: object) -> None:
         with self._lock:
@@ -204,12 +204,12 @@ def _checked_id(value: Mapping[str, Any]) -> Id:
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("a key comes twice in one object")
+        raise ValueError("an object has a duplicate key")
     return value
 
 
 def _constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _float(text: str) -> float:
