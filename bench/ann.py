@@ -1,9 +1,12 @@
-"""Measures the vector indexes: how well and how fast the matrix and LanceDB answer, and which is faster from where on.
+"""Measures the indexes: how well and how fast the matrix, FTS5 and LanceDB answer, and which is faster from where on.
 
-python -m bench ann --size 100000 --json
+python -m bench ann --size 100000 --beside 100000 --beside 400000 --json
 
-Sizes are those of made-up vectors. Under `real` stand the memories of the labelled stores, embedded by the model, and
-their prompts: once when everybody may read all of them, once when each writer's agent asks for its own.
+Sizes are those of made-up vectors. Under `beside` stands a whole store at each of these sizes, its words and vectors
+once as SQLite has them (FTS5, and the matrix in memory) and once in LanceDB, asked the same questions in turn: times,
+what of the best ten is the same, and room on the disk. Under `real` stand the memories of the labelled stores, embedded
+by the model, and their prompts: once when everybody may read all of them, once when each writer's agent asks for its
+own.
 """
 
 from __future__ import annotations
@@ -11,26 +14,30 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bench.measuring import p50, timed
+from bench.measuring import p50, p95, timed
 from bench.program import program
+from bench.store import sentences
 from perdure.embed.load import load_default
 from perdure.hooks.types import Channel
 from perdure.index.vector_index import ExactIndex, VectorHit, scan
 from perdure.lance.indexer import Indexer
 from perdure.lance.tiered import TieredIndex
 from perdure.store.scope import GLOBAL, Audience, Scope
-from perdure.store.search import View
+from perdure.store.search import View, lexical
 from perdure.store.spaces import VectorSpace
-from perdure.store.sql import run
+from perdure.store.sql import dialect, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
+from perdure.text.normalise import fts_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,8 +79,14 @@ class Synthetic:
         return vectors
 
 
-def fill(store: Store, vectors: Vectors, first: int = 0, scopes: Sequence[Scope] | None = None) -> list[str]:
-    """Store a fact for each vector, by SQL: what is measured here is not the storing."""
+def fill(
+    store: Store,
+    vectors: Vectors,
+    first: int = 0,
+    scopes: Sequence[Scope] | None = None,
+    texts: Sequence[str] | None = None,
+) -> list[str]:
+    """Store a fact for each vector, by SQL: what is measured here is not the storing. Words are kept of given texts."""
     scopes = scopes or [GLOBAL] * len(vectors)
     store.adopt_space(SPACE)
     ids = [f"{first + number:08d}-0000-4000-8000-000000000000" for number in range(len(vectors))]
@@ -82,10 +95,14 @@ def fill(store: Store, vectors: Vectors, first: int = 0, scopes: Sequence[Scope]
         connection.executemany(
             "INSERT INTO facts (id, text, created_at, normalized_hash, scope, scope_target) VALUES (?, ?, ?, ?, ?, ?)",
             (
-                (fact_id, f"fact {fact_id}", now, fact_id, scope.kind, scope.target)
-                for fact_id, scope in zip(ids, scopes, strict=True)
+                (fact_id, text, now, fact_id, scope.kind, scope.target)
+                for fact_id, scope, text in zip(ids, scopes, texts or [f"fact {each}" for each in ids], strict=True)
             ),
         )
+        if texts is not None:
+            rows = run(connection, "SELECT seq, text, category FROM facts ORDER BY seq")
+            words = ((seq, fts_text(text), "", "", "", category) for seq, text, category in rows)
+            dialect(connection).keep_words(connection, words)
         connection.executemany(
             "INSERT INTO vectors VALUES (?, ?, ?)",
             ((fact_id, SPACE.id, vector.tobytes()) for fact_id, vector in zip(ids, vectors, strict=True)),
@@ -252,6 +269,118 @@ def matrix(
     return recall(found, true), ms
 
 
+PROMPT_WORDS = 8
+"""A question is made of so many words of a memory."""
+
+
+class Beside:
+    """A store of one size, whose words and vectors are in SQLite and in LanceDB."""
+
+    def __init__(self, folder: Path, size: int, queries: int, seed: int) -> None:
+        made, texts = Synthetic(seed, size), list(sentences(size, seed))
+        self.size, self.store = size, Store(folder)
+        fill(self.store, made.draw(size), texts=texts)
+        self.vectors = made.draw(queries)
+        self.prompts = [" ".join(text.split()[:PROMPT_WORDS]) for text in texts[:: size // queries][:queries]]
+        index_all(self.store, size)
+        self.exact = ExactIndex(self.store.database, SPACE.id, DIMS)
+        self.lance = TieredIndex(self.store, SPACE, mode="lance", patience=PATIENCE)
+        self.view = View(Audience.of(), self.store.clock.now())
+        self.lance.search(self.vectors[0], self.view, 10)
+        if not self.lance.wait(PATIENCE):
+            raise click.ClickException("LanceDB could not be opened")
+
+    def compared(self) -> list[dict[str, Any]]:
+        """Return a row for words and one for vectors; see the head of the module."""
+        sqlite, lance = self._megabytes(), self._megabytes_of_lance()
+        return [
+            self._row("words", self.prompts, self._by_fts5, self._words_by_lance, sqlite["words"], lance["words"]),
+            self._row(
+                "vectors", list(self.vectors), self._by_matrix, self._by_lance, sqlite["vectors"], lance["vectors"]
+            ),
+        ]
+
+    def close(self) -> None:
+        """Release the store."""
+        self.lance.close()
+        self.exact.close()
+        self.store.close()
+
+    def _row(
+        self, what: str, queries: Sequence[Any], one: Callable[[Any], list[str]], other: Callable[[Any], list[str]],
+        megabytes: float, megabytes_of_lance: float,
+    ) -> dict[str, Any]:  # fmt: skip
+        times: tuple[list[float], list[float]] = [], []
+        both = best = 0
+        for number, query in enumerate([queries[0], *queries]):
+            (found, seconds), (theirs, lance_seconds) = timed(partial(one, query)), timed(partial(other, query))
+            if number:  # the first reads what the others find at hand
+                times[0].append(seconds)
+                times[1].append(lance_seconds)
+                both, best = both + len(set(found) & set(theirs)), best + len(found)
+        figures: dict[str, Any] = {"size": self.size, "what": what}
+        for name, figure in (("p50", p50), ("p95", p95)):
+            mine, lances = figure(times[0]), figure(times[1])
+            figures |= {f"sqlite_{name}_ms": mine, f"lance_{name}_ms": lances, f"{name}_ratio": round(lances / mine, 2)}
+        return figures | {
+            "same_of_ten": round(both / best, 3), "sqlite_mb": round(megabytes, 1),
+            "lance_mb": round(megabytes_of_lance, 1), "mb_ratio": round(megabytes_of_lance / megabytes, 2),
+        }  # fmt: skip
+
+    def _by_fts5(self, prompt: str) -> list[str]:
+        with self.store.database.read() as connection:
+            return [hit.fact.id for hit in lexical(connection, prompt, self.view, 10).hits]
+
+    def _words_by_lance(self, prompt: str) -> list[str]:
+        with self.store.database.read() as connection:
+            found = lexical(connection, prompt, self.view, 10, self.lance)
+        if found.by != "lance":
+            raise click.ClickException(f"LanceDB was not asked for words: {found.why}")
+        return [hit.fact.id for hit in found.hits]
+
+    def _by_matrix(self, query: Vectors) -> list[str]:
+        return [hit.id for hit in self.exact.search(query, self.view, 10)]
+
+    def _by_lance(self, query: Vectors) -> list[str]:
+        found = [hit.id for hit in self.lance.search(query, self.view, 10)]
+        if self.lance.answered_by != "lance":
+            raise click.ClickException("LanceDB was not asked for vectors")
+        return found
+
+    def _megabytes(self) -> dict[str, float]:
+        """Return the room of SQLite's index of words, and of its table of vectors."""
+        with self.store.database.read() as connection:
+            sql = "SELECT sum(pgsize) / 1e6 FROM dbstat WHERE name LIKE ? AND name NOT LIKE 'facts_fts%' = ?"
+            return {
+                "words": run(connection, sql, ("facts_fts%", False))[0][0],
+                "vectors": run(connection, sql, ("%vectors%", True))[0][0],
+            }
+
+    def _megabytes_of_lance(self) -> dict[str, float]:
+        """Return the room of LanceDB's index of words, and of all else in its table, without earlier versions."""
+        import lancedb
+
+        [name] = lancedb.connect(self.store.lance_folder).list_tables().tables
+        table = lancedb.connect(self.store.lance_folder).open_table(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # nobody else has it open
+            table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+        [words] = [each.size_bytes or 0 for each in table.list_indices() if each.columns == ["text"]]
+        whole = sum(path.stat().st_size for path in self.store.lance_folder.rglob("*") if path.is_file())
+        return {"words": words / 1e6, "vectors": (whole - words) / 1e6}
+
+
+def beside(sizes: Sequence[int], queries: int, seed: int) -> list[dict[str, Any]]:
+    """Compare LanceDB with SQLite at each of these sizes."""
+    rows = []
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            store = Beside(Path(folder), size, queries, seed)
+            rows += store.compared()
+            store.close()
+    return rows
+
+
 def crossover(sizes: Sequence[Mapping[str, float]]) -> float | None:
     """Return the smallest size from which on LanceDB was faster than the matrix; None: at none of them."""
     slower = max((each["size"] for each in sizes if each["lance_per_exact"] > 1), default=0)
@@ -261,9 +390,10 @@ def crossover(sizes: Sequence[Mapping[str, float]]) -> float | None:
 @click.option("--size", default=100_000, type=click.IntRange(min=1_000))
 @click.option("--queries", default=60, type=click.IntRange(min=2 * CHANGED))
 @click.option("--real", default=300, type=click.IntRange(min=1), help="Prompts for real vectors.")
+@click.option("--beside", "stores", default=(100_000, 400_000), type=click.IntRange(min=1_000), multiple=True)
 @click.option("--seed", default=1)
-def bench(size: int, queries: int, real: int, seed: int) -> dict[str, Any]:
-    """Measure at SIZE vectors, and for the crossover also at a tenth and a third of it."""
+def bench(size: int, queries: int, real: int, stores: Sequence[int], seed: int) -> dict[str, Any]:
+    """Measure at SIZE vectors, and for the crossover also at a tenth and a third of it; then whole stores."""
     sizes = []
     for count in (size // 10, size // 3, size):
         with tempfile.TemporaryDirectory() as folder:
@@ -275,7 +405,7 @@ def bench(size: int, queries: int, real: int, seed: int) -> dict[str, Any]:
     return {
         **{name: last[name] for name in ("size", "recall_at_10", "exact_ms", "lance_ms", "build_s")},
         "recall_at_10_fresh": fresh, "wrong_rows": wrong, "crossover": crossover(sizes), "sizes": sizes,
-        "real": measured_on_real(real),
+        "beside": beside(stores, queries, seed), "real": measured_on_real(real),
     }  # fmt: skip
 
 

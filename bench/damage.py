@@ -55,7 +55,7 @@ ENDLESS = {
     "uninstall",
 }  # fmt: skip
 """Commands that speak with a program, or have nothing to do with the store of a folder."""
-NO_CALL = {"Memory.open", "Memory.close"}
+NO_CALL = {"Memory.open", "Memory.close", "Turns.looked"}
 SIZE = "96M"
 SAID = 4
 NEW = "The new bridge is green."
@@ -72,7 +72,7 @@ def samples(home: Path, ids: Sequence[str]) -> dict[str, Any]:
         "root": home / "workspace",
         "query": "heron", "prompt": "Where does heron 7 nest?", "text": NEW, "words": NEW, "said": NEW, "user": "ann",
         "intent": "Move the nest.", "entity": "heron", "key": "nest", "name": "prune", "scope": "user:owner",
-        "service": "heron", "turn": None,
+        "service": "heron", "turn": None, "given": {"tool_name": "Bash", "tool_input": {"command": "make"}},
         "messages": message, "session": "talk", "success": True, "context": TurnContext(session_id="talk"),
         "chosen": Filter(category="nothing"), "total_tokens": 1, "context_window": 2, "compactions": 0,
         "whose": "user:owner", "wanted": True, "to": "user:owner", "other": "ardea", "which": "heron",
@@ -138,7 +138,8 @@ def call_method(attribute: str, method: Callable[..., Any], given: Mapping[str, 
 def build(home: Path) -> list[str]:
     """Fill a folder; return the ids of its memories."""
     with opened(home, embedder="hash", vector_index="lance", timers=False, watch=False) as memory:
-        ids = [memory.store(_text(number)).id for number in range(EXPORTED)]
+        aimed = [f"who lives at kilometre {number}" for number in range(2)]
+        ids = [memory.store(_text(number), triggers=aimed).id for number in range(EXPORTED)]
         memory.admin.sync_index()
         memory.admin.backup()
         memory.admin.run_job("export")

@@ -7,7 +7,8 @@ played twice as a host would, with the rules alone deciding what is kept (`rules
 compared with the labels that were written with it. Of what is to be kept: kept, missed, wrongly filed (under another
 category), wrongly replaced (no longer true by the store, though no label says so). junk: kept and labelled nowhere. Of
 the prompts that need something of an earlier session: right (all of it came up), partial (some of it), missed; idle:
-prompts that need nothing, and quiet: those of them that got nothing.
+prompts that need nothing, and quiet: those of them that got nothing. needs: what these need in all; met: what of
+it stands in the opening of the session, or in a block since.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from training.forms import Day, Kept, Turn
 
 FIGURES = (
     "kept", "missed", "junk", "wrongly filed", "wrongly replaced",
-    "right", "partial", "missed prompts", "quiet", "idle",
+    "right", "partial", "missed prompts", "quiet", "idle", "needs", "met",
 )  # fmt: skip
 PATIENCE = 600.0
 """Seconds that the capture of a turn may take."""
@@ -42,18 +43,26 @@ TURN = 60.0
 """Seconds from one turn to the next."""
 
 
-def played(day: Day, **settings: Any) -> tuple[list[tuple[Turn, list[str]]], list[Fact]]:
-    """Play a day as a host would; return its turns with what came up for the owner's, and all that is held then."""
+Played = tuple[Turn, list[str], list[str]]
+"""A turn, what came up for it, and what its session has been shown by then."""
+
+
+def played(day: Day, **settings: Any) -> tuple[list[Played], list[Fact]]:
+    """Play a day as a host would; return its turns with what the owner was shown, and all that is held then."""
     turns = []
     clock = ManualClock()
     with opened(clock=clock, **settings) as memory:
         for session in day.sessions:
             clock.set(datetime.fromisoformat(session.date).timestamp() + MORNING)
             history: list[dict[str, Any]] = []
-            context = TurnContext(session_id=f"{day.day} {session.session}", host="bench")
+            context = TurnContext(session_id=f"{day.day} {session.session}", host="bench", keeps_block=True)
+            opening = memory.turns.opening(context)
+            shown = [item.text for item in (opening.items if opening else ())]
             for turn in session.turns:
                 recall = memory.turns.before(turn.user, context) if turn.owner else None
-                turns.append((turn, [item.text for item in (recall.items if recall else ())]))
+                texts = [item.text for item in (recall.items if recall else ())]
+                shown = [*shown, *texts]
+                turns.append((turn, texts, shown))
                 note = {} if turn.owner else {"__openclaw": {"senderIsOwner": False}}
                 history += [
                     {"role": "user", "content": turn.user, **note},
@@ -68,17 +77,21 @@ def played(day: Day, **settings: Any) -> tuple[list[tuple[Turn, list[str]]], lis
 def play(day: Day, *, learnt: bool, **settings: Any) -> Counter[str]:
     """Play a day, the heads deciding what is kept or the rules alone; return the figures."""
     turns, every = played(day, capture_learnt=learnt, **settings)
-    labels = {kept.id: kept for turn, _ in turns for kept in turn.keep}
-    prompts = (asked(turn, texts, labels) for turn, texts in turns if turn.owner)
+    labels = {kept.id: kept for turn, *_ in turns for kept in turn.keep}
+    prompts = (asked(turn, texts, labels, shown) for turn, texts, shown in turns if turn.owner)
     return sum(prompts, kept(every, labels.values()))
 
 
-def asked(turn: Turn, texts: Sequence[str], labels: dict[str, Kept]) -> Counter[str]:
-    """Return what is to be counted of a prompt and what came up for it."""
+def asked(turn: Turn, texts: Sequence[str], labels: dict[str, Kept], shown: Sequence[str] = ()) -> Counter[str]:
+    """Return what is to be counted of a prompt, of what came up for it and what its session has been shown by then."""
     if not turn.needs:
         return Counter({"idle": 1, "quiet": not texts})
-    found = sum(any(overlap(text, labels[name].text) >= SAME for text in texts) for name in turn.needs)
-    return Counter(["right" if found == len(turn.needs) else "partial" if found else "missed prompts"])
+    found, met = (
+        sum(any(overlap(text, labels[name].text) >= SAME for text in given) for name in turn.needs)
+        for given in (texts, shown)
+    )
+    way = "right" if found == len(turn.needs) else "partial" if found else "missed prompts"
+    return Counter({way: 1, "needs": len(turn.needs), "met": met})
 
 
 def kept(every: Sequence[Fact], labels: Iterable[Kept]) -> Counter[str]:

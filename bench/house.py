@@ -3,9 +3,10 @@
 python -m bench house --json
 
 Lines of code hold neither docstrings nor blanks nor comments; the core is what stands in the first table of
-docs/architecture.md; the members of `Memory` are its public attributes. The turn goes through the hooks of a host, with
-the shipped model: two statements are said and kept, then something is asked. `tests/house.json` holds what none of the
-figures may exceed; `--lower` writes the present ones there where they are lower.
+docs/architecture.md; the members of `Memory` are its public attributes; the words are those of README and docs. The
+turn goes through the hooks of a host, with the shipped model: two statements are said and kept, then something is
+asked. `tests/house.json` holds what none of the figures may exceed; `--lower` writes the present ones there where they
+are lower.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ ROOT = Path(__file__).parents[1]
 LIMITS = ROOT / "tests" / "house.json"
 FIGURES = (
     "lines", "code", "core_code", "modules", "loaded", "executed", "read_transactions", "settings", "unexported_types",
-    "test_items", "memory_members",
+    "test_items", "memory_members", "doc_words",
 )  # fmt: skip
 _IGNORED = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER
@@ -73,6 +74,12 @@ def shell() -> set[str]:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = page.partition("\n| Shell | ")[2].partition("\n\n")[0]
     return set(re.findall(r"^\| `(\w+)/` \|", rows, re.MULTILINE))
+
+
+def doc_words() -> int:
+    """Return the words of the README and the pages of the docs, counted as `wc -w` does."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    return sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
 
 
 def public_names() -> dict[str, int]:
@@ -222,6 +229,7 @@ def measure(*, items: int | None = None) -> dict[str, Any]:
         "unexported_types": len(unexported_types()),
         "test_items": test_items() if items is None else items,
         "memory_members": sum(not name.startswith("_") for name in dir(Memory)),
+        "doc_words": doc_words(),
         "public_names": public_names(),
     }  # fmt: skip
 

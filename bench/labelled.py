@@ -178,10 +178,10 @@ def of_days(files: Sequence[Day]) -> dict[str, Any]:
 
 def _play(file: Day, figures: Counter[str]) -> None:
     turns, every = played(file)
-    labels = {kept.id: kept.text for turn, _ in turns for kept in turn.keep}
-    gone = {name for turn, _ in turns for kept in turn.keep for name in (*kept.replaces, *kept.withdraws)}
-    never = [words.casefold() for turn, _ in turns for words in turn.never]
-    for turn, texts in turns:
+    labels = {kept.id: kept.text for turn, *_ in turns for kept in turn.keep}
+    gone = {name for turn, *_ in turns for kept in turn.keep for name in (*kept.replaces, *kept.withdraws)}
+    never = [words.casefold() for turn, *_ in turns for words in turn.never]
+    for turn, texts, _ in turns:
         figures["needed"] += len(turn.needs)
         figures["recalled"] += sum(any(overlap(text, labels[name]) >= SAME for text in texts) for name in turn.needs)
         if turn.owner and not turn.needs:

@@ -60,6 +60,7 @@ class Question:
     text: str
     evidence: frozenset[str]
     category: int
+    answer: str = ""
 
 
 def located(file: Path | None) -> Path:
@@ -97,7 +98,8 @@ def questions(asked: Iterable[Mapping[str, Any]], known: Iterable[str]) -> list[
     for one in asked:
         evidence = {f"D{match[1]}:{match[2]}" for text in one.get("evidence", ()) for match in _TURN.finditer(text)}
         if evidence & there:
-            found.append(Question(one["question"], frozenset(evidence & there), one["category"]))
+            answer = str(one.get("answer", ""))
+            found.append(Question(one["question"], frozenset(evidence & there), one["category"], answer))
     return found
 
 
@@ -161,6 +163,8 @@ class Injected:
         self._found: list[float] = []
         self._tokens: list[int] = []
         self._silent: list[float] = []
+        self.read: list[dict[str, str]] = []
+        """Each question that has an answer, with the block that a turn is given for it."""
 
     def count(self, memory: Memory, said: Sequence[Turn], asked: Sequence[Question], foreign: Sequence[str]) -> None:
         """Ask a conversation's questions, and those of another, as prompts."""
@@ -174,6 +178,9 @@ class Injected:
             }
             self._found.append(len(question.evidence & ids) / len(question.evidence))
             self._tokens.append(estimate_tokens(recall.block) if recall else 0)
+            if question.answer:
+                block = recall.block if recall else ""
+                self.read.append({"question": question.text, "answer": question.answer, "block": block})
         self._silent += [float(not brought(memory, text, "bench")) for text in foreign]
 
     def figures(self) -> dict[str, float]:
@@ -246,7 +253,8 @@ def _chosen(data: Sequence[Mapping[str, Any]], names: str | None) -> Iterator[Ma
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @click.option("--conversations", help="Which ones, with commas between; without it all of the file.")
 @click.option("--embedder", default="auto", help="As the setting of this name.")
-def bench(data: Path | None, conversations: str | None, embedder: str) -> dict[str, Any]:
+@click.option("--out", type=click.Path(path_type=Path), help="Write questions, blocks and answers here, to be judged.")
+def bench(data: Path | None, conversations: str | None, embedder: str, out: Path | None = None) -> dict[str, Any]:
     """Measure the search of past conversations on LoCoMo."""
     chosen = list(_chosen(json.loads(located(data).read_text(encoding="utf-8")), conversations))
     tallies = {name: Tally() for name in (*KINDS, "fts5_baseline")}
@@ -256,6 +264,8 @@ def bench(data: Path | None, conversations: str | None, embedder: str) -> dict[s
         foreign = [one["question"] for one in other["qa"] if one.get("evidence")]
         count += measure(item, tallies, embedder, given, foreign)
         click.echo(f"{item['sample_id']} done", err=True)
+    if out is not None:
+        out.write_text(json.dumps(given.read, ensure_ascii=False, indent=1), encoding="utf-8")
     return {
         "conversations": [item["sample_id"] for item in chosen],
         "questions": count,

@@ -1,4 +1,11 @@
-"""What consolidation and reflection make of what was captured of real conversations.
+"""What reflection says of labelled memories, and what it and consolidation make of real conversations.
+
+python -m bench reflect [--out FILE]
+
+Every store, life and day of `training/data/development` is a store of its own: the memories of a store or a life, one
+a day in their order; of a day what is to be kept, on the day of its session, without what was replaced or withdrawn
+there. `silent`: stores of which nothing is said, by language as well. With --out each sentence is written into a file
+as a line of JSON, with the memories it rests on, for readers to judge: useful, neutral or silly.
 
 python -m bench reflect locomo.json --json [--sample 30]
 
@@ -17,23 +24,31 @@ import json
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from bench.locomo import Turn, located, turns
-from bench.memories import opened
+from bench.memories import live, opened
 from bench.program import program
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.consolidation.consolidate import Consolidated
 from perdure.consolidation.reflect import Pattern
 from perdure.hooks.types import TurnContext
+from perdure.ranking.decay import DAY
+from training.check import DATA, load
+from training.forms import Day, Life, Store
 
 FORTNIGHT = 14 * 86_400.0
+LABELLED = DATA / "development"
+NOW = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
+"""The last day of a store or a life, whose prompts are of about then."""
+ALL_DAYS = 36_500.0
 LOWER = (0.85, 0.75)
 SEED = 7
 
@@ -137,10 +152,61 @@ def sampled(tally: Tally, size: int) -> dict[str, list[dict[str, Any]]]:
     return {"merges": merges, "patterns": chance.sample(tally.patterns, min(size, len(tally.patterns)))}
 
 
+def sayings(file: Store | Life | Day) -> Iterator[dict[str, Any]]:
+    """Yield what reflection says of a file of labelled memories, with its evidence in words."""
+    clock = ManualClock(NOW)
+    with opened(clock=clock, embedder="none", watch=False, timers=False) as memory:
+        if isinstance(file, Day):
+            live_through(memory, clock, file)
+        else:
+            clock.set(NOW - len(file.memories) * DAY)
+            for known in file.memories:
+                memory.store(known.text)
+                clock.advance(DAY)
+        texts = {fact.id: fact.text for fact in live(memory)}
+        for pattern in memory.upkeep.reflect(days=ALL_DAYS, dry_run=True).patterns:
+            yield shown(pattern, texts)
+
+
+def live_through(memory: Memory, clock: ManualClock, day: Day) -> None:
+    """Store what is to be kept of a day and lasts; what it replaces or withdraws goes."""
+    ids: dict[str, str] = {}
+    for session in day.sessions:
+        clock.set(datetime.fromisoformat(session.date).timestamp())
+        for kept in (kept for turn in session.turns for kept in turn.keep):
+            if kept.lasting:
+                ids[kept.id] = memory.store(kept.text).id
+            gone = {ids[name] for name in (*kept.replaces, *kept.withdraws) if name in ids} - {ids.get(kept.id)}
+            for fact in [fact for fact in live(memory) if fact.id in gone]:
+                memory.forget(fact.id)
+
+
+def of_labelled(folder: Path, out: Path | None) -> dict[str, Any]:
+    """Return how much is said of labelled memories; write it into a file."""
+    files = [file for file in load(folder).files.values() if isinstance(file, Store | Life | Day)]
+    said = {file: list(sayings(file)) for file in files}
+    if out is not None:
+        named = ({"store": _name(file), "lang": file.lang, **each} for file in files for each in said[file])
+        out.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in named), encoding="utf-8")
+    return {
+        "stores": dict(Counter(file.lang for file in files)),
+        "silent": dict(Counter(file.lang for file in files if not said[file])),
+        "sentences": sum(map(len, said.values())),
+        "by_kind": dict(Counter(each["kind"] for told in said.values() for each in told).most_common()),
+    }
+
+
+def _name(file: Store | Life | Day) -> str:
+    return file.day if isinstance(file, Day) else file.store
+
+
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @click.option("--sample", type=int, default=0, help="Also print so many merges and patterns with their evidence.")
-def bench(data: Path | None, sample: int) -> dict[str, Any]:
-    """Measure consolidation and reflection on LoCoMo."""
+@click.option("--out", type=click.Path(path_type=Path), help="A file for what is said of labelled memories.")
+def bench(data: Path | None, sample: int, out: Path | None) -> dict[str, Any]:
+    """Measure reflection on labelled memories, or it and consolidation on LoCoMo."""
+    if data is None or data.is_dir():
+        return of_labelled(data or LABELLED, out)
     tally = Tally()
     for item in json.loads(located(data).read_text(encoding="utf-8")):
         for speaker in (item["conversation"]["speaker_a"], item["conversation"]["speaker_b"]):
