@@ -19,12 +19,14 @@ import pytest
 
 from bench.__main__ import benches
 from perdure.api.tools import TOOLS
-from perdure.cli.main import COMMANDS, cli
+from perdure.cli.main import cli
 from perdure.cli.replay import Script
-from perdure.engine.settings import Settings, check_known, table_of
+from perdure.engine.settings import check_known
 from perdure.hooks.spec import HOOK_NAMES, host_hooks
 from perdure.hosts.mcp import tools as mcp
 from scripts.reference import PAGES as WRITTEN
+from tests.e2e.newcomer import PAGES as FIRST_PAGES
+from tests.e2e.newcomer import TUTORIALS
 from tests.kit import for_each
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,8 +34,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *DOCS)}
 
-FIRST = "docs/first-minute.md"
-"""Its blocks are processes of their own: tests/test_packaging.py runs them."""
+FIRST = {path.relative_to(ROOT).as_posix() for path in (*FIRST_PAGES, *TUTORIALS)}
+"""Their blocks are processes of their own: tests/test_packaging.py runs them."""
 RUN = "python"
 READ = ("sh", "toml", "json")
 SHOWN = ("text", "console", "py")
@@ -79,7 +81,7 @@ def parse(words: list[str], command: click.Command) -> None:
             command.parse_args(click.Context(command, info_name=command.name), list(words))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(PAGES[page], RUN) and page != FIRST])
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(PAGES[page], RUN) and page not in FIRST])
 def test_the_examples_of_a_page_run_in_their_order(page: str, tmp_path: Path) -> None:
     environment = os.environ | {"PERDURE_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
     environment |= {"PERDURE_VAULT_PASSPHRASE": "correct horse battery staple"}
@@ -144,17 +146,6 @@ def test_what_is_written_from_the_code_is_fresh(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == WRITTEN[path](), "it is stale: python -m scripts.reference"
 
 
-def test_what_the_settings_page_calls_fixed_is_no_setting_and_what_takes_its_place_is() -> None:
-    page = PAGES["docs/settings.md"].partition("## What became a key, and what is fixed")[2]
-    was = [re.findall(r"`(\w+)`", cell) for cell in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)]
-    gone = [name for row in was for name in row]
-    assert len(gone) == len(set(gone)) == 73
-    assert not set(gone) & set(Settings.model_fields)
-    keys = {f"{name}.{key}" for name in Settings.model_fields if (kind := table_of(name)) for key in kind.model_fields}
-    named = set(re.findall(r"`(\w+\.\w+)`", page.replace("`LanceDB`", "")))
-    assert named <= keys
-
-
 def test_the_hooks_page_has_every_hook_with_its_arguments() -> None:
     rows = table("hooks")
     assert tuple(rows) == HOOK_NAMES
@@ -168,19 +159,38 @@ def test_the_tools_page_has_every_tool() -> None:
     assert set(table("tools")) == {tool.name for tool in (*TOOLS, *mcp.TOOLS)}
 
 
+def test_the_page_of_openclaw_has_every_tool_of_the_manifest() -> None:
+    manifest = json.loads((ROOT / "openclaw.plugin.json").read_text(encoding="utf-8"))
+    section = PAGES["docs/openclaw.md"].partition("## Tools")[2].partition("\n## ")[0]
+    tools = manifest["contracts"]["tools"]
+    assert set(tools) <= set(re.findall(r"`(\w+)`", section))
+    assert set(tools) <= set(table("tools"))
+
+
 def test_the_benchmarks_page_has_every_bench() -> None:
     assert set(re.findall(r"python -m bench (\w+)", PAGES["docs/benchmarks.md"])) == set(benches())
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:
     commands = [line for block in blocks(README, "sh") for line in block.splitlines()]
-    assert commands == ["sh scripts/demo.sh", "sh scripts/test.sh"]
+    assert commands == ["pip install perdure", "perdure demo"]
+    assert "`sh scripts/test.sh` runs the tests" in README
     assert "sh scripts/test.sh" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-def test_every_command_is_in_the_readme() -> None:
-    for command in COMMANDS:
-        assert f"`perdure {command}" in README
+def test_the_readme_names_the_versions_of_hosts_that_are_tested() -> None:
+    rows = [[cell.strip() for cell in row.split("|")[2:5]] for row in README.splitlines() if row.startswith("| [")]
+    assert all(real == "–" for real, _, _ in rows), "no test runs a real language model"
+    assert all((program == "–") == (contract == "yes") for _, program, contract in rows)
+    e2e = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "e2e").glob("*.py"))
+    versions = [program for _, program, _ in rows if re.fullmatch(r"[\d.]+", program)]
+    assert len(versions) == 5
+    assert all(re.search(rf"[@=]{re.escape(version)}\"", e2e) for version in versions)
+
+
+def test_a_tutorial_is_short() -> None:
+    for page in (FIRST_PAGES[1], *TUTORIALS):
+        assert len(page.read_text(encoding="utf-8").split()) < 350, page.name
 
 
 def test_the_script_in_the_docs_is_valid() -> None:

@@ -25,10 +25,11 @@ BOUNDARY = {
     "perdure/service/helper.py",
     "perdure/engine/extensions.py",
     "perdure/plugin/plugin.py",
+    "perdure/speech/tool_use.py",
 }
 """Here the host must survive whatever foreign code raises."""
 
-HEAVY = {"lancedb", "numkong", "numpy", "onnxruntime", "pyarrow", "pydantic", "tokenizers"}
+HEAVY = {"lancedb", "numpy", "onnxruntime", "pyarrow", "pydantic", "simsimd", "tokenizers"}
 IMPORT_CPU_SECONDS = 0.3
 
 

@@ -36,6 +36,8 @@ TYPES_OF = {("perdure/api/admin.py", "perdure.vault.vault.Vault")}
 SHARED = "perdure.hooks.types"
 """Every module may import it; it imports nothing of perdure."""
 
+OPTIONAL = {"lancedb": "lance", "pyarrow": "lance"}
+"""What an installation need not have, and the one folder that imports it."""
 PURE = {"text", "ranking", "secrets"}
 IO_MODULES = {
     "apsw",
@@ -121,6 +123,8 @@ def judge(path: str, package: str, name: str) -> str | None:
         return "relative import"
     if package in PURE and top in IO_MODULES:
         return f"{package} imports {top}"
+    if top in OPTIONAL and package != OPTIONAL[top]:
+        return f"{package} imports {top}, which is for {OPTIONAL[top]}"
     if top != "perdure":
         return None
     if path == f"{SHARED.replace('.', '/')}.py":
@@ -286,6 +290,7 @@ REFUSED = [
     ("perdure/hooks/types.py", "from perdure.hooks.spec import x", "imports perdure.hooks.spec"),
     ("perdure/store/a.py", "from . import b", "relative import"),
     ("perdure/store/a.py", "from ..text import b", "relative import"),
+    ("perdure/importers/a.py", "def f():\n    import lancedb", "importers imports lancedb, which is for lance"),
     ("perdure/misc/a.py", "", "misc has no level"),
     ("perdure/text/a.py", "from pathlib import Path", "text imports pathlib"),
     ("perdure/ranking/a.py", "def f():\n    import os.path", "ranking imports os"),

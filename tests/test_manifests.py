@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from perdure.api.tools import TOOLS
 from perdure.engine.settings import Settings
@@ -48,6 +52,19 @@ def test_packed_files_hold_the_entry_and_the_manifest() -> None:
     [entry] = PACKAGE["openclaw"]["extensions"]
     assert any(Path(entry).match(pattern) for pattern in PACKAGE["files"])
     assert "openclaw.plugin.json" in PACKAGE["files"]
+
+
+def test_npm_packs_what_openclaw_needs_and_nothing_else(tmp_path: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed")
+    command = [npm, "pack", "--dry-run", "--json", "--offline", "--cache", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    [packed] = json.loads(done.stdout)
+    entry = {f"perdure/hosts/openclaw/{name}" for name in ("bridge.js", "generated.json", "index.js")}
+    assert {each["path"] for each in packed["files"]} == entry | {
+        "LICENSE", "README.md", "openclaw.plugin.json", "package.json",
+    }  # fmt: skip
 
 
 def test_tools_are_listed_by_name() -> None:

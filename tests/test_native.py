@@ -129,7 +129,7 @@ def test_what_is_under_way_is_waited_for() -> None:
 
 
 def test_nothing_begins_afterwards() -> None:
-    assert run(REFUSES, "refuses") == (0, "the program is ending; no model is loaded or called any more", "")
+    assert run(REFUSES, "refuses") == (0, "the program is exiting; models can no longer be loaded or called", "")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")

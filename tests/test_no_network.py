@@ -122,6 +122,10 @@ with Memory.open(embedder="sentence-transformers", embedder_model="somebody/tiny
 SCENARIOS: dict[str, Sequence[Step]] = {
     "demo": [command("demo", says="Everything was remembered.")],
     "replay": [command("replay", "talk.json", "--json", says="turns")],
+    "try": [
+        command("try", "--from", "mem0", "mem0.json", "--prompts-from", "asked.txt", "--page", "../tmp/a.html",
+                says=ANSWER),
+    ],
     "commands": [
         command("store", FACT, says=ANSWER),
         command("recall", QUESTION, says=ANSWER),
@@ -130,7 +134,7 @@ SCENARIOS: dict[str, Sequence[Step]] = {
         command("status", says="ready"),
         command("backup", says="facts"),
         command("export", "../tmp/all.jsonl"),
-        command("verify", says="as it was written"),
+        command("verify", says="No damage found."),
         command("doctor", says="ok"),
         command("jobs", "run", "canary"),
         command("model", "list", says="minilm"),
@@ -139,7 +143,7 @@ SCENARIOS: dict[str, Sequence[Step]] = {
         command("store", FACT),
         command("store", "My brother Paul lives in Graz.", PERDURE_EMBEDDER="none"),
         Step(("-P", "-m", "perdure.engine.worker"), [{"home": DATA, "settings": {"vector_index": "lance"}}]),
-        command("verify", says="as it was written"),
+        command("verify", says="No damage found."),
     ],
     "MCP server": [
         Step(
@@ -278,6 +282,8 @@ def test_nothing_leaves_this_machine_or_perdures_folders(name: str, sandbox: San
     for package in (package for step in steps for package in step.needs):
         pytest.importorskip(package)
     (sandbox.user / "talk.json").write_text(json.dumps(TALK))
+    (sandbox.user / "mem0.json").write_text(json.dumps([{"id": "m", "memory": FACT, "created_at": 1.8e9}]))
+    (sandbox.user / "asked.txt").write_text(QUESTION)
     deeds = {deed for step in steps for deed in sandbox.run(step)}
     assert any(deed.what.endswith("/facts.db") for deed in deeds), "nothing was recorded"
     assert offences(deeds, sandbox.writable) == []

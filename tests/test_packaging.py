@@ -1,4 +1,4 @@
-"""What is released is whole, asks for what it needs, and does at once what the first page says.
+"""What is released is whole, asks for what it needs, and does at once what the first pages say.
 
 The same from a fresh environment, with all that pip brings: python -m tests.e2e.clean --dir DIR
 """
@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 import perdure
-from tests.e2e.newcomer import PAGE, Newcomer, Section, sections
+from tests.e2e.newcomer import Newcomer, Section, sections
 from tests.e2e.package import ROOT, Built, build, in_sdist, in_wheel, sdist_problems, wheel_problems
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-MODULE_OF_EXTRA = {"mcp": "mcp", "pydantic-ai": "pydantic_ai", "langchain": "langchain"}
+MODULE_OF_EXTRA = {"mcp": "mcp", "langchain": "langchain"}
 ELSEWHERE = ("Install", "A demonstration")
-"""Parts of the page that others run: tests/e2e/clean.py, tests/cli/test_demo.py."""
+"""Parts of the pages that others run: tests/e2e/clean.py, tests/cli/test_demo.py."""
 SHARED = {"google"}
 """Names that several distributions share."""
 
@@ -68,7 +68,7 @@ def test_the_checker_names_what_is_wrong(built: Built) -> None:
 @pytest.mark.parametrize(
     "section", [each for each in sections() if each.title not in ELSEWHERE], ids=lambda each: each.title
 )
-def test_the_first_page_holds_for_who_has_nothing_set(section: Section, unpacked: Path, tmp_path: Path) -> None:
+def test_the_first_pages_hold_for_who_has_nothing_set(section: Section, unpacked: Path, tmp_path: Path) -> None:
     if section.extra:
         pytest.importorskip(MODULE_OF_EXTRA[section.extra], reason=f"the extra `{section.extra}` is not installed")
     user = Newcomer(tmp_path / "home", unpacked / "bin", unpacked)
@@ -79,8 +79,8 @@ def test_the_first_page_holds_for_who_has_nothing_set(section: Section, unpacked
     assert created <= known, "memories lie where data of users lies"
 
 
-def test_the_first_page_installs_every_extra_that_a_host_needs() -> None:
-    assert {each.extra for each in sections(PAGE) if each.extra} == set(MODULE_OF_EXTRA)
+def test_the_first_pages_install_the_extras_that_their_hosts_need() -> None:
+    assert {each.extra for each in sections() if each.extra} == set(MODULE_OF_EXTRA)
 
 
 def test_what_the_code_imports_is_asked_for_and_the_other_way_round() -> None:

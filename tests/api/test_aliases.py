@@ -77,11 +77,11 @@ def test_what_nobody_has_said_cannot_be_removed(memory: Memory, name: str, other
 @pytest.mark.parametrize(
     ("name", "other", "told"),
     [
-        ("heron", "HERON", "one name in other letters"),
-        ("heron", " ", "is no name; give 1 to 6 words"),
-        ("...", "heron", "is no name"),
-        ("heron", "the one that stands behind the door", "is no name"),
-        ("heron", "x" * 61, "60 characters at most"),
+        ("heron", "HERON", "are spellings of the same name"),
+        ("heron", " ", "is not a name; give 1 to 6 words"),
+        ("...", "heron", "is not a name"),
+        ("heron", "the one that stands behind the door", "is not a name"),
+        ("heron", "x" * 61, "up to 60 characters"),
     ],
 )
 def test_what_is_no_other_name_is_refused(memory: Memory, name: str, other: str, told: str) -> None:

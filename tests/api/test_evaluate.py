@@ -181,7 +181,7 @@ def test_results_are_compared() -> None:
     before = Evaluation(5, 5, 0, "a", None, {}, 48, 1.0, 0, 10.0).to_dict()
     after = Evaluation(5, 5, 1, "b", "hash", {}, 48, 0.75, 0, 12.5).to_dict()
     assert compare(before, after) == [("silence", 1.0, 0.75), ("tokens", 10.0, 12.5)]
-    with pytest.raises(InputError, match="no result"):
+    with pytest.raises(InputError, match="not a result"):
         compare({"items": []}, after)
 
 

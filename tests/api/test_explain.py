@@ -83,11 +83,11 @@ def test_no_evidence_names_what_was_measured(open_memory: OpenMemory) -> None:
     said = memory.why_not(other.id)
     floor = memory.why().floor
     assert said == (
-        f"no evidence: share of the prompt's words {found.coverage:.2f};"
-        f" cosine {found.cosine:.2f}, {floor:.2f} was needed"
+        f"no evidence: word coverage of the prompt {found.coverage:.2f};"
+        f" cosine {found.cosine:.2f}, threshold {floor:.2f}"
     )
     turn(memory, "Xylophora")
-    assert "none with evidence; the nearest: share of the prompt's words 0.00" in (silence(memory.why()) or "")
+    assert "none with evidence; the closest: word coverage of the prompt 0.00" in (silence(memory.why()) or "")
 
 
 def test_far_below_the_best(memory: Memory) -> None:
@@ -96,7 +96,7 @@ def test_far_below_the_best(memory: Memory) -> None:
     turn(memory, "heron ibis egret stork")
     assert verdict_of(memory, weak).verdict == "far below the best"
     scores = verdict_of(memory, weak).score, verdict_of(memory, best).score
-    assert memory.why_not(weak.id) == "far below the best: its score is {:.2f}, that of the best {:.2f}".format(*scores)
+    assert memory.why_not(weak.id) == "far below the best: its score is {:.2f}, the best has {:.2f}".format(*scores)
 
 
 def test_a_near_duplicate_names_its_twin(memory: Memory) -> None:
@@ -116,7 +116,7 @@ def test_over_the_budget(open_memory: OpenMemory) -> None:
     verdicts = {fact.id: verdict_of(memory, fact).verdict for fact in facts}
     assert sorted(verdicts.values()) == [INJECTED, "over the budget", "over the budget"]
     out = next(fact_id for fact_id, verdict in verdicts.items() if verdict != INJECTED)
-    assert memory.why_not(out).startswith("over the budget: better ones took the room")
+    assert memory.why_not(out).startswith("over budget: better memories used up the")
 
 
 def test_already_shown(memory: Memory) -> None:
@@ -124,7 +124,7 @@ def test_already_shown(memory: Memory) -> None:
     turn(memory, keeps_block=True)
     assert turn(memory, keeps_block=True) == ""
     assert memory.why_not(fact.id).startswith("already shown in this conversation")
-    assert silence(memory.why()) == "what fits the prompt was left out: already shown"
+    assert silence(memory.why()) == "matching memories were rejected: already shown"
 
 
 def test_forgotten_says_how_to_bring_it_back(memory: Memory) -> None:
@@ -132,7 +132,7 @@ def test_forgotten_says_how_to_bring_it_back(memory: Memory) -> None:
     before = turn(memory)
     memory.forget(fact.id)
     assert turn(memory) == ""
-    assert memory.why_not(fact.id) == f"it is forgotten; bring it back: perdure unforget {fact.id[:8]}"
+    assert memory.why_not(fact.id) == f"it is forgotten; restore it: perdure unforget {fact.id[:8]}"
     assert "did come up" in memory.why_not(fact.id, before)
 
 
@@ -141,7 +141,7 @@ def test_forgotten_after_a_turn_is_not_why_it_stayed_away(memory: Memory, clock:
     turn(memory, "Where does the submarine anchor?")
     clock.advance(60.0)
     memory.forget(fact.id)
-    assert "not among the candidates" in memory.why_not(fact.id)
+    assert "not a candidate" in memory.why_not(fact.id)
 
 
 def test_superseded_names_what_took_its_place(memory: Memory) -> None:
@@ -168,13 +168,13 @@ def test_stored_after_the_turn(memory: Memory, clock: ManualClock) -> None:
 def test_nothing_was_looked_for(memory: Memory) -> None:
     fact = memory.store(TEXT)
     turn(memory, "hello there")
-    assert memory.why_not(fact.id) == silence(memory.why()) == "nothing was looked for: small talk"
+    assert memory.why_not(fact.id) == silence(memory.why()) == "nothing was searched: small talk"
 
 
 def test_nothing_near(memory: Memory) -> None:
     memory.store(TEXT)
     turn(memory, "Where does the submarine anchor?")
-    assert silence(memory.why()) == "no memory shares a word with the prompt or comes near its meaning"
+    assert silence(memory.why()) == "no memory shares a word with the prompt or is close to its meaning"
 
 
 def test_another_scope_is_as_if_it_were_not_there(open_memory: OpenMemory) -> None:
@@ -200,7 +200,7 @@ def test_after_a_purge_the_text_is_gone_and_it_says_so(memory: Memory) -> None:
     assert explained.query == ""
     assert "heron" not in json.dumps(explained.to_dict())
     assert memory.why_not(fact.id[:8]) == (
-        "its text is gone, purged since then or out of sight; its verdict in that turn was: injected"
+        "its text is purged or not visible to the caller; its verdict in that turn was: injected"
     )
     with pytest.raises(InputError, match="at least 8"):
         memory.why_not(fact.id[:3])

@@ -468,7 +468,7 @@ class TestPrompt:
         assert recall is not None
         context = recall.sections[1].text
         assert 100 < context.count("z") <= 1_000
-        assert "MEMORY.md goes on" in context
+        assert "MEMORY.md continues" in context
         assert len(context) < 1_300
 
     def test_secrets_are_taken_out(self, memory: Memory, workspace: Path) -> None:
@@ -607,4 +607,4 @@ class TestHosts:
             assert recall is not None
             assert TEXT in recall.block
         assert len(complaints(caplog)) <= 2
-        assert not any("turn goes on without it" in told for told in complaints(caplog))
+        assert not any("turn continues without it" in told for told in complaints(caplog))

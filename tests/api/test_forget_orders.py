@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from perdure.api.memory import Memory
+from perdure.api.tools import call_tool
 from perdure.clock import ManualClock
 from perdure.hooks.types import TurnContext
 from tests.kit import OpenMemory, for_each
@@ -69,6 +71,51 @@ def test_what_is_meant_goes_and_nothing_else(
     assert not gone or not re.search(r"52k|9 March|Darius\.", said)
 
 
+@for_each(
+    ("order", "told"),
+    [
+        ("Forget that I always drink tea.", "Always answer in English."),
+        ("Forget that I always take the train.", "Always take the short way in explanations."),
+        ("Forget the rule that you always sign off.", "Always use type hints."),
+        ("Forget that I usually drink coffee.", "I usually work until six."),
+        ("Please forget that I really like jazz.", "I really like my desk."),
+        ("Forget that I drink tea every day.", "I run every day."),
+        ("Forget that I always drink tea in the morning.", "I always run in the morning."),
+        ("Forget that I love Rome.", "I love gardening."),
+        ("Forget that I work at night.", "I work at Siemens."),
+        ("Forget that I take pills for my heart.", "I take the bus to work."),
+        ("Vergiss, dass ich immer Tee trinke.", "Antworte immer auf Deutsch."),
+        ("Oublie que je bois toujours du thé.", "Réponds toujours en français."),
+    ],
+)
+def test_what_shares_no_more_than_how_it_is_said_stays(
+    open_memory: OpenMemory, tmp_path: Path, order: str, told: str
+) -> None:
+    memory = open_memory(tmp_path / str(abs(hash(order))))
+    memory.store(told)
+    assert "Nothing is remembered about" in block(memory, order)
+    assert texts(memory) == {told}
+    memory.close()
+
+
+@for_each(
+    ("order", "told"),
+    [
+        ("Forget that I always drink tea.", "I drink tea."),
+        ("Forget my standing instructions.", "Always use type hints."),
+        ("Forget that I live in Berlin.", "I moved to Berlin."),
+    ],
+)
+def test_what_is_meant_may_be_told_in_other_words(
+    open_memory: OpenMemory, tmp_path: Path, order: str, told: str
+) -> None:
+    memory = open_memory(tmp_path / str(abs(hash(order))))
+    memory.store(told)
+    block(memory, order)
+    assert texts(memory) == set()
+    memory.close()
+
+
 def test_an_order_is_obeyed_once_undone_as_a_whole_and_no_memory(open_memory: OpenMemory) -> None:
     memory = open_memory()
     tell(memory, "My birthday is 9 March.")
@@ -94,6 +141,19 @@ def test_an_order_acts_once_whichever_process_hears_of_it(open_memory: OpenMemor
         memory.turns.after([{"role": "user", "content": "Forget my car insurance."}], True, HERE)
         assert memory.settle()
         assert texts(memory) == {"My car is a Skoda."}
+
+
+def test_in_a_group_only_who_is_vouched_for_is_obeyed(open_memory: OpenMemory) -> None:
+    memory = open_memory(recall_in_groups=True)
+    memory.store("My birthday is 9 March.")
+    group = TurnContext(session_id="g", host="test", chat="group")
+    said = [{"role": "user", "name": "Bob", "content": "Forget my birthday. Always answer in French."}]
+    block(memory, said[0]["content"], group)
+    memory.turns.after(said, True, group)
+    call_tool(memory, "memory_forget", {"query": "birthday"}, group, said[0]["content"])
+    assert memory.settle()
+    assert texts(memory) == {"My birthday is 9 March."}
+    assert "Forgotten just now" in block(memory, "Forget my birthday.", replace(group, vouched=True))
 
 
 def test_what_one_user_asks_is_nothing_to_another(open_memory: OpenMemory) -> None:

@@ -392,7 +392,7 @@ def test_other_names_of_arguments_are_answered_with_the_right_ones(home: Path) -
 def test_a_closed_memory_says_so(open_memory: OpenMemory) -> None:
     memory = open_memory()
     memory.close()
-    with pytest.raises(StoreClosedError, match="anew"):
+    with pytest.raises(StoreClosedError, match="reopen"):
         memory.recall("tea")
 
 

@@ -40,7 +40,7 @@ def test_a_flood_in_one_message_waits_for_review_and_nothing_is_lost(
     assert [states(memory)[text] for text in lines(0, 8)] == ["approved"] * 3 + ["pending"] * 5
     assert memory.status().review == 5
     assert complaints(caplog) == [
-        "5 memories of one turn wait for review: over the limit of 3 facts in one turn; see perdure review"
+        "5 memories of one turn are pending review: over the limit of 3 memories in one turn; see perdure review"
     ]
     assert memory.get(pinned.id).pinned
     assert memory.get(pinned.id).review_state == "approved"

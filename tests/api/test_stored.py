@@ -16,7 +16,7 @@ from tests.cli.calling import call, call_json
 from tests.kit import OpenMemory
 
 DIRECT = TurnContext(agent_id="main", session_id="s")
-GROUP = TurnContext(agent_id="main", session_id="g", chat="group")
+GROUP = TurnContext(agent_id="main", session_id="g", chat="group", vouched=True)
 ASKED = "Please remember that."
 
 
@@ -31,7 +31,7 @@ def test_what_is_new_is_stored_and_what_is_known_is_confirmed(open_memory: OpenM
     assert (new.outcome, new.gone) == (Outcome.STORED, ())
     assert new.told() == f"Stored as {new.id[:8]}."
     assert (again.outcome, again.id, again.gone) == (Outcome.CONFIRMED, new.id, ())
-    assert again.told() == f"Known already, and confirmed: {new.id[:8]} 'I live in Ghent.'"
+    assert again.told() == f"Already known, and confirmed: {new.id[:8]} 'I live in Ghent.'"
 
 
 def test_what_is_replaced_is_told_and_its_words_undo_it(open_memory: OpenMemory) -> None:
@@ -79,7 +79,7 @@ def test_what_waits_for_a_review_is_told(open_memory: OpenMemory) -> None:
     memory.settle()
     [waiting] = memory.admin.review()
     again = memory.store(waiting.text, channel=Channel.TOOL_UNASKED)
-    assert again.told().endswith("it waits for a review: perdure review")
+    assert again.told().endswith("it is pending review: perdure review")
 
 
 def test_what_was_purged_is_not_called_stored(open_memory: OpenMemory) -> None:
@@ -95,7 +95,7 @@ def test_what_was_purged_is_not_called_stored(open_memory: OpenMemory) -> None:
 def test_the_tool_tells_the_model_and_shows_nothing_where_others_read_along(open_memory: OpenMemory) -> None:
     memory = open_memory()
     first = tool(memory, "I live in Ghent.")
-    assert tool(memory, "I live in Ghent.").text.startswith("Known already")
+    assert tool(memory, "I live in Ghent.").text.startswith("Already known")
     second = tool(memory, "I moved to Bruges.")
     assert "I live in Ghent." in second.text
     assert (second.details["outcome"], second.details["gone"]) == ("replaced", [first.details["id"]])
@@ -111,7 +111,7 @@ def test_the_command_prints_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "Replaced" in call("store", "I moved to Bruges.").output
     told = call_json("store", "I moved to Antwerp.")
     assert (told["outcome"], [fact["text"] for fact in told["gone"]]) == ("replaced", ["I moved to Bruges."])
-    assert "Changed 2 memories back" in call("undo", "--batch", told["batch"][:8]).output
+    assert "Reverted 2 memories" in call("undo", "--batch", told["batch"][:8]).output
 
 
 def test_what_was_replaced_is_listed_and_single_ones_come_back(open_memory: OpenMemory) -> None:

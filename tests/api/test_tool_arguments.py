@@ -24,7 +24,7 @@ def memory(open_memory: OpenMemory) -> Memory:
 
 
 def call(memory: Memory, name: str, /, tools: Any = TOOLS, **values: Any) -> ToolResult:
-    return call_tool(memory, name, values, MAIN, ASKED, tools=tools)
+    return call_tool(memory, name, values, MAIN, f"{ASKED} {values.get('text', '')}", tools=tools)
 
 
 def camel(name: str) -> str:
@@ -159,15 +159,17 @@ def test_what_is_given_twice_and_once_empty_is_given_once(memory: Memory) -> Non
          "importance: 'high' is not accepted; give a number from 0 to 1."),
         ("memory_store", {"text": "A cat.", "importance": 7},
          "importance: 7 is not accepted; give a number from 0 to 1."),
-        ("memory_store", {"text": "A"}, "text: 'A' is not accepted; give a text of 3 to 2,000 characters."),
+        ("memory_store", {"text": "A"}, "text: 'A' is not accepted; give a string of 3 to 2,000 characters."),
         ("memory_store", {"text": ["A cat."]},
-         "text: ['A cat.'] is not accepted; give a text of 3 to 2,000 characters."),
-        ("memory_store", {}, "text is missing; give a text of 3 to 2,000 characters."),
-        ("memory_store", {"text": "A cat.", "mood": "good"}, "there is no argument mood; there are text, category"),
+         "text: ['A cat.'] is not accepted; give a string of 3 to 2,000 characters."),
+        ("memory_store", {}, "text is missing; give a string of 3 to 2,000 characters."),
+        ("memory_store", {"text": "A cat.", "mood": "good"},
+         "there is no argument mood; there are text, category"),
         ("memory_store", {"text": "A cat.", "decayClass": "forever"},
          "decay_class: 'forever' is not accepted; give one of permanent, durable, normal, short, session, ephemeral."),
-        ("memory_store", {"text": "A cat.", "tags": {"a": 1}}, "tags: {'a': 1} is not accepted; give a list of texts"),
-        ("memory_store", {"text": "A cat.", "tags": [["a"]]}, "tags: [['a']] is not accepted; give a list of texts"),
+        ("memory_store", {"text": "A cat.", "tags": {"a": 1}},
+         "tags: {'a': 1} is not accepted; give a list of strings"),
+        ("memory_store", {"text": "A cat.", "tags": [["a"]]}, "tags: [['a']] is not accepted; give a list of strings"),
         ("memory_recall", {"query": "boat", "limit": 2.5},
          "limit: 2.5 is not accepted; give a whole number from 1 to 20."),
         ("memory_recall", {"query": "boat", "limit": 99},
@@ -181,7 +183,7 @@ def test_what_is_given_twice_and_once_empty_is_given_once(memory: Memory) -> Non
          "type: 'LIKES' is not accepted; give one of RELATED_TO, CAUSED_BY"),
         ("memory_get", {"path": "MEMORY.md", "from": 0},
          "from: 0 is not accepted; give a whole number, 1 or more."),
-        ("memory_prune", {"hard": True}, "there is no argument hard; it takes none."),
+        ("memory_prune", {"hard": True}, "there is no argument hard; there are none."),
     ],
 )  # fmt: skip
 def test_a_refusal_names_the_value_and_what_is_accepted(memory: Memory, name: str, values: Any, says: str) -> None:
@@ -228,7 +230,8 @@ def test_no_refusal_speaks_of_types_of_a_program(memory: Memory, tool: Tool) -> 
 )
 def test_tags_are_read_the_same_everywhere(memory: Memory, given: Any, kept: tuple[str, ...]) -> None:
     text = f"The boat of {len(str(given))} {type(given).__name__}s is blue and {given} is its tag."
-    tool = call(memory, "memory_store", text=f"{text} It came by a tool.", tags=given)
+    shed = f"The shed behind house {len(str(given))} has {given} for its tag."
+    tool = call(memory, "memory_store", text=shed, tags=given)
     assert memory.get(tool.details["id"]).tags == kept
     assert memory.store(text, tags=given).tags == kept
     assert memory.update(tool.details["id"], tags=given).tags == kept

@@ -30,8 +30,9 @@ def call(memory: Memory, name: str, said: str = "", /, context: TurnContext = MA
     return call_tool(memory, name, values, context, said)
 
 
-def stored(memory: Memory, text: str, said: str = ASKED, **values: Any) -> str:
-    fact_id: str = call(memory, "memory_store", said, text=text, **values).details["id"]
+def stored(memory: Memory, text: str, said: str | None = None, **values: Any) -> str:
+    asked = f"Please remember: {text} {values.get('entity', '')} {values.get('key', '')}" if said is None else said
+    fact_id: str = call(memory, "memory_store", asked, text=text, **values).details["id"]
     return fact_id
 
 
@@ -70,13 +71,13 @@ def test_names_are_unique_and_one_tool_has_two() -> None:
     ("name", "values", "says"),
     [
         ("memory_nothing", {}, "There is no tool 'memory_nothing'. There are: memory_recall"),
-        ("memory_recall", {}, "give either query or memory"),
-        ("memory_recall", {"query": "a", "memory": "1"}, "give either query or memory"),
+        ("memory_recall", {}, "give query or memory"),
+        ("memory_recall", {"query": "a", "memory": "1"}, "give query or memory"),
         ("memory_store", {"text": "A cat.", "importance": 7}, "importance"),
         ("memory_store", {"text": "A cat.", "mood": "good"}, "mood"),
-        ("memory_update", {"memory": "12345678"}, "give what is to be changed"),
+        ("memory_update", {"memory": "12345678"}, "give at least one change"),
         ("memory_forget", {"memory": "12345678"}, "memory_forget did nothing"),
-        ("memory_recall", {"memory": 3}, "this turn was shown none"),
+        ("memory_recall", {"memory": 3}, "this turn showed none"),
         ("memory_get", {"path": "../../etc/passwd"}, "is refused"),
     ],
 )
@@ -114,7 +115,9 @@ def test_unasked_nothing_that_the_user_said_is_changed(memory: Memory) -> None:
     assert "ask" in doubt.text
     known = call(memory, "memory_recall", query="What is the boat called?").text
     assert "Albatross" in known
-    assert not call(memory, "memory_update", ASKED, memory=users, text="The boat is called Heron.").refused
+    assert call(memory, "memory_update", ASKED, memory=users, text="The boat is called Heron.").refused
+    asked = "No, the boat is called Heron."
+    assert not call(memory, "memory_update", asked, memory=users, text="The boat is called Heron.").refused
 
 
 def test_unasked_the_agents_own_note_may_be_changed(memory: Memory) -> None:
@@ -238,11 +241,11 @@ def test_why_tells_of_the_last_turn(memory: Memory) -> None:
     memory.turns.before("What is the boat called?", MAIN)
     memory.settle()
     told = call(memory, "memory_why").text
-    assert "1 came up" in told
+    assert "1 of 1 considered came up" in told
     assert "Albatross" in told
 
 
-GROUP = TurnContext(agent_id="main", session_id="s1", chat="group")
+GROUP = TurnContext(agent_id="main", session_id="s1", chat="group", vouched=True)
 SHOWING: dict[str, dict[str, Any]] = {
     "memory_recall": {"query": "What is the boat called?"},
     "memory_forget": {"query": "What is the boat called?"},
@@ -268,10 +271,10 @@ def harbour(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Memory]:
     ) as memory:
         clock = memory._engine.clock
         memory.store("The boat is called Albatross.", entity="boat", key="name", value="Albatross")
-        for days in (1, 2, 3):
+        for days, ending in ((1, "."), (2, ", even in rain."), (3, " and come home late.")):
             with memory._engine.store.write(memory._author()) as tx:
                 said = clock.now() - days * 86_400
-                tx.add(Fact(f"We sailed the Albatross to bay {days}.", channel=Channel.USER, scope="agent",
+                tx.add(Fact(f"I love to sail the Albatross{ending}", channel=Channel.USER, scope="agent",
                             scope_target="main", source_date=said))  # fmt: skip
         memory.turns.before("What is the boat called?", MAIN)
         memory.settle()
@@ -297,7 +300,7 @@ def test_where_others_read_along_no_tool_shows_what_the_block_does_not(harbour: 
     result = call(harbour, name, ASKED, context=context, **SHOWING[name])
     assert result.refused
     assert "lbatross" not in repr(result)
-    assert "read along" in result.text
+    assert "others can read" in result.text
 
 
 def test_in_a_group_what_is_said_is_still_kept_and_changed(harbour: Memory) -> None:
@@ -305,11 +308,18 @@ def test_in_a_group_what_is_said_is_still_kept_and_changed(harbour: Memory) -> N
     boat = harbour.lookup("boat")[0].id
     done = [
         call(harbour, "memory_store", ASKED, context=GROUP, text="The boat is called Albatross."),
-        call(harbour, "memory_update", ASKED, context=GROUP, memory=boat, importance=0.9),
+        call(
+            harbour,
+            "memory_update",
+            "The boat is called Heron now.",
+            context=GROUP,
+            memory=boat,
+            text="The boat is called Heron.",
+        ),
         call(harbour, "memory_link", ASKED, context=GROUP, source=fact, target=boat),
         call(harbour, "memory_checkpoint", ASKED, context=GROUP, intent="Sail.", state="Ready."),
-        call(harbour, "memory_prune", ASKED, context=GROUP),
-        call(harbour, "memory_forget", ASKED, context=GROUP, memory=boat),
+        call(harbour, "memory_prune", "Remove the expired memories.", context=GROUP),
+        call(harbour, "memory_forget", "Please forget the boat.", context=GROUP, memory=boat),
     ]
     assert not [result.text for result in done if result.refused or "lbatross" in repr(result)]
 

@@ -96,7 +96,7 @@ def test_an_id_that_names_nobody_is_refused(open_memory: OpenMemory, ids: dict[s
 def test_what_cannot_be_added_is_refused_in_words(open_memory: OpenMemory) -> None:
     memory = open_memory()
     for said in (None, 5, {"role": "user", "content": "I own a boat."}):
-        with pytest.raises(InputError, match="give a text, or a list of messages"):
+        with pytest.raises(InputError, match="give a string, or a list of messages"):
             memory.add(cast(Any, said))
     with pytest.raises(InputError, match="tags cannot be given for messages"):
         memory.add(TALK, tags=["pets"])
@@ -118,22 +118,22 @@ def test_what_cannot_be_added_is_refused_in_words(open_memory: OpenMemory) -> No
         (lambda memory: memory.store("I own a boat.", category=5), "category: 5 is not accepted; give a text"),
         (lambda memory: memory.store("I own a boat.", importance="high"), "importance is 'high'; it must be"),
         (lambda memory: memory.store("I own a boat.", decay_class=["short"]), r"decay_class: \['short'\] .* permanent"),
-        (lambda memory: memory.store("I own a boat.", tags=5), "5 is not accepted; give a list of texts"),
+        (lambda memory: memory.store("I own a boat.", tags=5), "5 is not accepted; give a list of strings"),
         (lambda memory: memory.store("I own a boat.", metadata=5), "metadata: 5 is not accepted"),
         (lambda memory: memory.store("I own a boat.", supersedes=5), "id: 5 is not accepted"),
         (lambda memory: memory.store(5), "text: 5 is not accepted; give a text"),
-        (lambda memory: memory.update("12345678", importance="high"), "no fact has the id"),
+        (lambda memory: memory.update("12345678", importance="high"), "no memory has the id"),
         (lambda memory: memory.recall("boat", as_of="x"), "'x' is not accepted; give a time, as 2026-01-15"),
         (lambda memory: memory.recall("boat", as_of=[5]), r"\[5\] is not accepted; give a time"),
-        (lambda memory: memory.recall("boat", tag=5), "5 is not accepted; give a list of texts"),
+        (lambda memory: memory.recall("boat", tag=5), "5 is not accepted; give a list of strings"),
         (lambda memory: memory.recall(5), "prompt: 5 is not accepted; give a text"),
         (lambda memory: memory.search("boat", category=5), "category: 5 is not accepted; give a text"),
         (lambda memory: memory.search("boat", as_of="x"), "'x' is not accepted; give a time"),
-        (lambda memory: memory.search("boat", tag=5), "5 is not accepted; give a list of texts"),
+        (lambda memory: memory.search("boat", tag=5), "5 is not accepted; give a list of strings"),
         (lambda memory: memory.search(5), "query: 5 is not accepted; give a text"),
         (lambda memory: memory.search("boat", limit="x"), "limit"),
         (lambda memory: memory.get_all(category=5), "category: 5 is not accepted; give a text"),
-        (lambda memory: memory.get_all(tag=5), "5 is not accepted; give a list of texts"),
+        (lambda memory: memory.get_all(tag=5), "5 is not accepted; give a list of strings"),
         (lambda memory: memory.get_all(limit="x"), "limit"),
         (lambda memory: memory.get_all(offset="x"), "offset"),
         (lambda memory: memory.lookup(5), "5 is not accepted; give a text"),

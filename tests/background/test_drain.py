@@ -256,7 +256,7 @@ def test_nineteen_of_twenty_turns_are_captured_and_the_damaged_one_is_told(tmp_p
         status = memory.status()
         assert (status.facts, status.inbox, status.damaged) == (19, 0, 1)
         [finding] = memory.admin.verify()
-        assert finding.what == "turn is damaged and kept aside"
+        assert finding.what == "turn is damaged and set aside"
 
 
 def test_notes_on_entries_of_living_processes_stay(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
 
-from perdure.background.keeper import Keeper, TurnGate
+from perdure.background.keeper import BEHIND, PATIENCE, Keeper, TurnGate
 from perdure.errors import StoreBusyError
+from tests.waiting import until
 
 LONG = 20.0
 """Seconds after which a test gives up; nothing here takes as long."""
@@ -93,3 +95,29 @@ def test_a_turn_that_hangs_does_not_stop_it_for_good() -> None:
     with gate.turn():
         gate.pause()  # comes back by itself
     gate.pause()
+
+
+def test_what_cannot_be_done_in_time_is_left_and_not_tried_on_a_closed_store() -> None:
+    keeper, go, done = started(), threading.Event(), list[int]()
+    keeper.submit("first", lambda: go.wait(LONG))
+    for number in range(20):
+        keeper.submit("note", lambda number=number: done.append(number))  # type: ignore[misc]
+    keeper.close(0.1)
+    go.set()
+    assert until(lambda: not any(thread.name == "perdure-keeper" for thread in threading.enumerate()))
+    assert done == []
+
+
+def test_work_that_falls_far_behind_steps_aside_no_more() -> None:
+    gate = TurnGate()
+    keeper, done = Keeper(gate, lambda: None), list[int]()
+    with gate.turn():
+        for number in range(BEHIND + 8):
+            keeper.submit("note", lambda number=number: done.append(number))  # type: ignore[misc]
+        keeper.start()
+        began = time.monotonic()
+        assert until(lambda: len(done) >= 8)
+        # With a turn running all the time, each would wait for a second.
+        assert time.monotonic() - began < 8 * PATIENCE
+    assert keeper.settle(LONG)
+    keeper.close()

@@ -60,7 +60,7 @@ def test_what_a_killed_process_did_not_finish_goes_once_it_is_old(store: Store) 
 def test_a_day_is_exported_once_unless_something_changes(store: Store, clock: ManualClock) -> None:
     assert export_day(store, 7, nothing) == "facts-2027-01-15.jsonl"
     clock.advance(86_400)
-    assert export_day(store, 7, nothing) == "nothing has changed since facts-2027-01-15.jsonl"
+    assert export_day(store, 7, nothing) == "no changes since facts-2027-01-15.jsonl"
     with store.write(AUTHOR) as tx:
         tx.add(Fact("The lake is frozen."))
     old = store.folder / "exports" / "facts-2027-01-01.jsonl.7.part"
@@ -72,7 +72,7 @@ def test_a_day_is_exported_once_unless_something_changes(store: Store, clock: Ma
 
 def test_a_worker_that_is_stopped_leaves_no_half_an_export(store: Store) -> None:
     def stop() -> None:
-        raise Stopping("the host is ending")
+        raise Stopping("the host is exiting")
 
     with pytest.raises(Stopping):
         export_day(store, 7, stop)
@@ -86,7 +86,7 @@ def test_stores_that_agree_are_left_alone(store: Store) -> None:
 def test_words_that_were_lost_are_made_anew(store: Store) -> None:
     with store.database.write() as connection:
         run(connection, "DELETE FROM facts_fts")
-    assert reconcile(store, nothing).endswith("mended")
+    assert reconcile(store, nothing).endswith("repaired")
     with store.database.read() as connection:
         assert run(connection, "SELECT count(*) FROM facts_fts WHERE facts_fts MATCH 'heron'") == [(1,)]
     assert reconcile(store, nothing) == "all agree"
@@ -101,12 +101,12 @@ def test_a_fact_that_was_changed_behind_our_back_is_named_and_left(store: Store)
 
 
 def test_free_room_is_given_back_once_there_is_much(store: Store) -> None:
-    assert store.database.tidy(nothing).endswith("the file stays as it is")
+    assert store.database.tidy(nothing).endswith("nothing to reclaim")
     with store.write(AUTHOR) as tx:
         facts = [tx.add(Fact(f"{number} " + "heron " * 16_000)) for number in range(120)]
     with store.database.write() as connection:
         connection.executemany("DELETE FROM facts WHERE id = ?", [(fact.id,) for fact in facts])
-    assert store.database.tidy(nothing).endswith("pages given back")
+    assert store.database.tidy(nothing).endswith("pages reclaimed")
     with store.database.read() as connection:
         assert run(connection, "PRAGMA freelist_count") == [(0,)]
 
@@ -119,11 +119,11 @@ def test_every_job_runs_or_says_why_it_has_nothing_to_do(tmp_path: Path) -> None
         assert memory.status().exported == said["export"]
     assert said.pop("backup").startswith("facts-")
     assert said.pop("export").startswith("facts-")
-    assert said.pop("tidy").endswith("the file stays as it is")
+    assert said.pop("tidy").endswith("nothing to reclaim")
     assert said == {
         "prune": "nothing is due",
         "canary": "captured, recalled and removed",
-        "files": "there are no files or conversations",
+        "files": "no files or conversations",
         "classify": "nothing to classify",
         "calibrate": "there is no model",
         "optimise": "there is no LanceDB table yet",

@@ -52,4 +52,6 @@ def test_a_prompt_that_needs_two_memories(texts: list[str], name: str) -> None:
         "b": Kept(id="b", text="Odile runs the stall.", category="fact", lasting=True),
     }
     turn = Turn(id="t", user="Who must be there, and when?", assistant="Odile, in May.", needs=("a", "b"))
-    assert asked(turn, texts, labels)[name] == 1
+    figures = asked(turn, texts, labels, [*texts, "Odile runs the stall."])
+    assert figures[name] == 1
+    assert (figures["needs"], figures["met"]) == (2, max(1, len(texts)))

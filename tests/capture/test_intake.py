@@ -6,6 +6,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 
 from perdure.capture.intake import Limits, as_sequence, take
 from perdure.capture.statements import statements
+from perdure.hooks.types import TurnContext
+from perdure.speech.author import vouched_for
 from perdure.text.fence import fence
 from perdure.text.history import mark, new_messages
 from tests.kit import for_each
@@ -277,6 +280,20 @@ def test_what_no_person_said_is_passed_over_with_its_answer(message: Said) -> No
     limits = Limits(assistant=True)
     history = [message, agent("The staging host is called atlas.")]
     assert take(history, "", KEY, "s", limits).messages == ()
+
+
+def test_where_others_write_only_what_the_host_vouches_for_is_the_users() -> None:
+    owner, noted = {**user("My boss is Ann."), "senderIsOwner": True}, {"__openclaw": {"senderIsOwner": True}}
+    bob, nobody, newest = {**user("I live in Graz."), "name": "Bob"}, user("My cat is Tom."), user("I own a boat.")
+    history = [owner, agent("Fine."), bob, agent("Noted."), nobody, {**user("My dog is Rex."), **noted}, newest]
+    group = TurnContext(chat="group")
+    for context, theirs in (
+        (group, ["My boss is Ann.", "Fine.", "My dog is Rex."]),
+        (replace(group, vouched=True), ["My boss is Ann.", "Fine.", "My dog is Rex.", "I own a boat."]),
+        (TurnContext(), [each["content"] for each in history]),
+    ):
+        taken = take(vouched_for(history, context), "", KEY, "s", Limits(min_chars=1, assistant=True)).messages
+        assert [each["text"] for each in taken] == theirs
 
 
 def test_what_people_say_of_such_things_is_taken() -> None:

@@ -23,7 +23,7 @@ def test_a_name_is_set_listed_used_and_removed() -> None:
 
     call("store", "The runners stand in Oslo.", "--entity", "GitHub Actions", "--key", "place", "--value", "Oslo")
     assert [fact["value"] for fact in call_json("lookup", "gha", "place")["facts"]] == ["Oslo"]
-    assert "Other name: GitHub Actions is also called GHA." in call("recall", "Where is GHA?", "--explain").stdout
+    assert "Alias: GitHub Actions is also called GHA." in call("recall", "Where is GHA?", "--explain").stdout
 
     assert [fact["id"] for fact in call_json("alias", "remove", "gha", "--dry-run")["aliases"]] == [added["id"]]
     assert len(call_json("alias", "list")["aliases"]) == 1
@@ -34,7 +34,7 @@ def test_a_name_is_set_listed_used_and_removed() -> None:
 
 
 def test_what_is_no_name_or_not_known_is_refused() -> None:
-    with pytest.raises(InputError, match="one name in other letters"):
+    with pytest.raises(InputError, match="are spellings of the same name"):
         call("alias", "add", "heron", "Heron")
-    with pytest.raises(NotFoundError, match="'heron' has no other name"):
+    with pytest.raises(NotFoundError, match="'heron' has no alias"):
         call("alias", "remove", "heron")

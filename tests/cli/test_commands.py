@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from perdure.api.aliases import Aliases
 from perdure.api.files import Files
 from perdure.api.memory import Memory
 from perdure.api.upkeep import Upkeep
-from perdure.cli.main import GROUPS, cli
+from perdure.cli.main import ALIASES, FIRST, MORE, cli
 from perdure.cli.options import dry_run_option, store_options, yes_option
 from scripts.reference import commands
 from tests.kit import for_each
@@ -44,6 +45,7 @@ METHODS: Mapping[str, str] = {
     "Memory.why": "perdure why",
     "Memory.why_not": "perdure why-not",
     "Memory.get": "perdure show",
+    "Admin.triggers": "perdure show",
     "Memory.lookup": "perdure lookup",
     "Admin.changes": "perdure history",
     "Memory.status": "perdure status",
@@ -51,22 +53,22 @@ METHODS: Mapping[str, str] = {
     "Upkeep.consolidate": "perdure consolidate",
     "Upkeep.reflect": "perdure reflect",
     "Upkeep.distill": "perdure distill",
-    "Upkeep.proposals": "perdure proposals list",
+    "Upkeep.proposals": "perdure review propose",
     "Upkeep.checkpoint": "perdure checkpoint save",
     "Upkeep.checkpoints": "perdure checkpoint list",
     "Upkeep.restore": "perdure checkpoint restore",
     "Admin.list": "perdure list",
     "Admin.search": "perdure search",
     "Admin.stats": "perdure stats",
-    "Admin.scopes": "perdure scope list",
-    "Admin.assign": "perdure scope assign",
+    "Admin.scopes": "perdure stats",
+    "Admin.assign": "perdure assign",
     "Admin.forget_many": "perdure forget",
     "Admin.review": "perdure review list",
     "Admin.approve": "perdure review approve",
     "Admin.reject": "perdure review reject",
     "Admin.replaced": "perdure review",
     "Admin.take_back": "perdure review take-back",
-    "Admin.audit": "perdure audit",
+    "Admin.audit": "perdure review audit",
     "Admin.classify": "perdure classify",
     "Admin.inventory": "perdure list",
     "Admin.purge": "perdure purge",
@@ -74,8 +76,8 @@ METHODS: Mapping[str, str] = {
     "Admin.prune": "perdure prune",
     "Admin.jobs": "perdure jobs",
     "Admin.run_job": "perdure jobs run",
-    "Admin.inbox": "perdure inbox",
-    "Admin.drop_turns": "perdure inbox drop",
+    "Admin.inbox": "perdure review",
+    "Admin.drop_turns": "perdure review drop",
     "Admin.verify": "perdure verify",
     "Admin.backup": "perdure backup",
     "Admin.export": "perdure export",
@@ -167,10 +169,7 @@ def test_the_help_ends_with_one_example_that_parses(name: str) -> None:
 def test_every_command_takes_json_and_explains_its_options(name: str) -> None:
     options = {option: each for each in PLAIN[name].params if isinstance(each, click.Option) for option in each.opts}
     assert ("--json" in options) == (name not in NO_JSON)
-    # Types and choices say all there is to say of these.
-    assert [
-        option for option, each in options.items() if not each.help and option not in ("--type", "--strength")
-    ] == []
+    assert [option for option, each in options.items() if not each.help] == []
 
 
 @for_each("name", PLAIN)
@@ -192,11 +191,26 @@ def code(*words: str) -> int:
     return subprocess.run([sys.executable, "-m", "perdure", *words], capture_output=True).returncode
 
 
-def test_each_command_stands_in_one_group_of_the_help() -> None:
-    groups = [name for names in GROUPS.values() for name in names]
+def test_the_first_help_is_short_and_with_more_has_every_command() -> None:
+    groups = [name for part in (FIRST, MORE) for names in part.values() for name in names]
     assert sorted(groups) == sorted(set(groups)) == sorted(cli.list_commands(click.Context(cli)))
-    told = CliRunner().invoke(cli, ["--help"]).output
-    assert all(f"\n{group}:\n" in told for group in GROUPS)
+    assert len(FIRST) == 5
+    assert sum(map(len, FIRST.values())) <= 18
+    for told, part in (("--help", FIRST), ("more", MORE)):
+        shown = CliRunner(env={"COLUMNS": "80"}).invoke(cli, [told]).output
+        assert all(f"{group}:\n" in shown for group in part)
+        assert set(re.findall(r"^  (\S+)", shown, re.MULTILINE)) >= {name for names in part.values() for name in names}
+        assert "..." not in shown.partition("Start:")[2] + shown.partition("Hosts:")[2]
+
+
+@for_each("name", COMMANDS)
+def test_a_list_of_commands_has_each_on_a_line_of_80_columns(name: str) -> None:
+    shown = CliRunner(env={"COLUMNS": "80"}).invoke(cli, [*name.split()[1:], "--help"]).output
+    listed = [line for line in shown.partition("\nCommands:\n")[2].splitlines() if line.strip()]
+    group = COMMANDS[name]
+    if isinstance(group, click.Group) and group is not cli:
+        assert len(listed) == len(group.commands), shown
+        assert not any(line.endswith("...") for line in listed), shown
 
 
 def test_an_unknown_command_or_option_is_answered_with_what_may_be_meant() -> None:
@@ -204,13 +218,19 @@ def test_an_unknown_command_or_option_is_answered_with_what_may_be_meant() -> No
     assert "--state" in CliRunner().invoke(cli, ["list", "--stat", "x"]).output
 
 
-@for_each(
-    ("said", "meant"), [("add", "store"), ("remember", "store"), ("delete", "forget"), ("rm", "forget"), ("LS", "list")]
-)
-def test_another_word_for_a_command_is_answered_with_its_name(said: str, meant: str) -> None:
-    assert f"Did you mean '{meant}'?" in CliRunner().invoke(cli, [said, "x"]).output
+def test_other_words_for_commands_work_and_its_help_alone_tells_them() -> None:
+    for name, words in {"store": ["add", "remember"], "forget": ["delete", "rm"], "list": ["ls", "LS"]}.items():
+        shown = CliRunner().invoke(cli, [name, "--help"]).output
+        for word in words:
+            assert CliRunner().invoke(cli, [word, "--help"]).output == shown.replace(f"cli {name}", f"cli {word}")
+        assert f"Also: {', '.join(ALIASES[name])}." in shown
+    first = CliRunner().invoke(cli, ["--help"]).output
+    assert not {word for words in ALIASES.values() for word in words} & set(
+        re.findall(r"^  (\w+)", first, re.MULTILINE)
+    )
 
 
 def test_help_is_a_word_too() -> None:
     assert CliRunner().invoke(cli, ["help"]).output == CliRunner().invoke(cli, ["--help"]).output
     assert CliRunner().invoke(cli, ["help", "alias", "add"]).output.startswith("Usage: cli alias add ")
+    assert CliRunner().invoke(cli, ["help", "rm"]).output.startswith("Usage: cli rm ")

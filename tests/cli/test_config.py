@@ -87,7 +87,7 @@ def test_the_other_keys_of_a_table_stay_as_they_were_set() -> None:
 def test_a_key_that_is_no_setting_is_named_with_its_file_and_can_be_taken_out() -> None:
     config_file().parent.mkdir(parents=True)
     config_file().write_text("recal_limit = 5\n")
-    with pytest.raises(SettingsError, match=rf"did you mean recall_limit\? \(it stands in {config_file()}\)"):
+    with pytest.raises(SettingsError, match=rf"did you mean recall_limit\? \(set in {config_file()}\)"):
         call("config", "show")
     call("config", "unset", "recal_limit")
     call("config", "show")
@@ -154,7 +154,7 @@ def test_only_the_one_key_changes_whatever_the_file_looks_like(lines: list[str],
     try:
         before = tomllib.loads(document)
     except tomllib.TOMLDecodeError:
-        with pytest.raises(SettingsError, match="no TOML"):
+        with pytest.raises(SettingsError, match="not valid TOML"):
             with_setting(document, name, value)
         return
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from perdure.hosts.connect.hook_hosts import Codex
 from tests.cli.calling import call, call_json
 from tests.hosts.machine import Machine, commands, values
 
+ROOT = Path(__file__).parents[2]
 FAKE_OPENCLAW = Path(__file__).parents[1] / "hosts" / "fake_openclaw.py"
 
 
@@ -44,6 +46,19 @@ def test_the_change_is_shown_without_secrets_and_made(machine: Machine) -> None:
     assert len(commands(machine.settings)) == 5
     assert "byte for byte" in call("disconnect", "claude-code").stdout
     assert machine.settings.read_bytes() == before
+
+
+def test_reminders_before_tools_are_connected_by_their_setting(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("connect", "claude-code")
+    assert "PreToolUse" not in commands(machine.settings)
+    monkeypatch.setenv("PERDURE_AGENT_LOG_REMINDS", "true")
+    assert "hook tool --host claude-code" in call("connect", "claude-code").stdout
+    assert len(commands(machine.settings)["PreToolUse"]) == 1
+    monkeypatch.delenv("PERDURE_AGENT_LOG_REMINDS")
+    call("connect", "claude-code")
+    assert "PreToolUse" not in commands(machine.settings)
 
 
 def test_json_says_what_was_done(machine: Machine) -> None:
@@ -89,7 +104,7 @@ def test_hooks_of_others_that_move_up_are_told_of(machine: Machine) -> None:
     later = values(machine.codex / "hooks.json")
     later["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "say done"}]})
     (machine.codex / "hooks.json").write_text(json.dumps(later))
-    assert "asks to trust them again" in call("disconnect", "codex").stdout
+    assert "trust them again" in call("disconnect", "codex").stdout
 
 
 def test_the_list_tells_what_is_here_and_how_it_remembers(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +132,7 @@ def test_a_config_that_cannot_be_read_spoils_the_list_of_no_other_host(machine: 
     machine.settings.write_text("{")
     (machine.home / ".openclaw").mkdir()
     (machine.home / ".openclaw" / "openclaw.json").write_text("{}")
-    assert "is no JSON" in hosts()["claude-code"]["problems"][0]
+    assert "is not valid JSON" in hosts()["claude-code"]["problems"][0]
     assert "no openclaw on the PATH" in hosts()["openclaw"]["problems"][0]
     assert hosts()["codex"]["problems"] == []
 
@@ -162,7 +177,7 @@ def test_a_plugin_says_how_it_is_started(machine: Machine) -> None:
 
 def test_uninstall_says_that_a_host_is_still_connected(machine: Machine) -> None:
     call("connect", "codex")
-    assert "do that first: perdure disconnect codex" in call("uninstall", "--dry-run").stdout
+    assert "run first: perdure disconnect codex" in call("uninstall", "--dry-run").stdout
     call("disconnect", "codex")
     assert "disconnect" not in call("uninstall", "--dry-run").stdout
 
@@ -180,3 +195,51 @@ def test_a_way_that_a_host_does_not_have_is_refused(machine: Machine, words: lis
     for command in ("connect", "disconnect"):
         with pytest.raises(InputError):
             call(command, *words)
+
+
+def test_what_the_user_wrote_down_for_an_agent_is_offered_and_taken_in_by_its_command(
+    machine: Machine, home: Path
+) -> None:
+    written = machine.home / ".claude" / "CLAUDE.md"
+    written.write_text("# Me\n\n- Always answer in metric units.\n- My boat is called Wanda.\n")
+    told = call("connect", "claude-code").stdout
+    assert f"perdure import {written} --trust" in told
+    assert "Wanda" not in call("list").stdout
+    call("import", str(written), "--trust")
+    assert "Wanda" in call("recall", "What is my boat called?").stdout
+
+
+def at_a_terminal(answer: str) -> None:
+    pty = pytest.importorskip("pty", reason="there are no terminals here")
+    outer, inner = pty.openpty()
+    os.write(outer, answer.encode())
+    command = [sys.executable, "-m", "perdure", "connect", "claude-code"]
+    subprocess.run(command, stdin=inner, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT, check=True)
+    os.close(inner)
+    os.close(outer)
+
+
+def test_somebody_at_a_terminal_is_asked_and_no_word_is_a_no(machine: Machine, home: Path) -> None:
+    (machine.home / ".claude" / "CLAUDE.md").write_text("- My boat is called Wanda.\n")
+    at_a_terminal("\n\n")
+    assert "Wanda" not in call("list").stdout
+    call("disconnect", "claude-code")
+    at_a_terminal("n\ny\n")
+    assert "Wanda" in call("recall", "What is my boat called?").stdout
+
+
+def test_a_bare_connect_connects_what_is_ticked(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = call("connect").stdout
+    assert "To connect claude-code: perdure connect claude-code" in shown
+    monkeypatch.setattr("perdure.hosts.connect.cli.is_asked", lambda: True)
+    call("connect", stdin="\n")
+    assert not machine.settings.exists()
+    call("connect", "--dry-run", stdin="all\n")
+    assert not machine.settings.exists()
+    done = call("connect", stdin="3\n2\nn\n")
+    assert "invalid answer '3'; type numbers from 1 to 2" in done.stderr
+    assert hosts()["codex"]["places"]
+    assert not hosts()["claude-code"]["places"]
+    call("connect", stdin="1\nn\n")
+    assert hosts()["claude-code"]["places"]
+    assert "Connect" not in call("connect").stderr

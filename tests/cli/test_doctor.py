@@ -133,11 +133,11 @@ def damaged_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (changed_export, "export", "perdure export --daily"),
         (failed_index, "queues", "perdure verify --fix"),
-        (missing_host, "host", "install"),
+        (missing_host, "host", "connect"),
         (other_folder, "host", "PERDURE_HOME"),
         (unreadable_record, "host", "delete"),
         (reporting_host, "telemetry", "ORT_DISABLE_TELEMETRY=1"),
-        (missing_workspace, "store", "message"),
+        (missing_workspace, "store", "follow the instructions"),
         (damaged_store, "store", "perdure recover"),
     ],
 )
@@ -164,14 +164,14 @@ def test_who_wants_reports_is_told_that_there_are_some(home: Path, monkeypatch: 
     monkeypatch.setenv(VARIABLE, "0")
     report = call_json("doctor")
     [state] = [check["state"] for check in report["checks"] if check["name"] == "telemetry"]
-    assert state == "ONNX Runtime reports its use, as ORT_DISABLE_TELEMETRY=0 says"
+    assert state == "ONNX Runtime sends telemetry, as ORT_DISABLE_TELEMETRY=0 requests"
 
 
 def test_people_read_a_table_and_what_to_do(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing_host(home, monkeypatch)
     result = call("doctor", code=1)
     assert "WRONG\thost" in result.stdout
-    assert "host: install into the host again" in result.stdout
+    assert "host: connect the host again" in result.stdout
     assert "ok\tmodel" in result.stdout
 
 
@@ -191,7 +191,7 @@ def test_what_no_named_user_sees_is_counted_once_there_are_named_users(home: Pat
     found = users()
     assert found is not None
     assert "1 of agent:main" in found["state"]
-    assert "perdure scope assign" in found["state"]
+    assert "perdure assign" in found["state"]
     with Memory.open() as memory:
         memory.admin.assign("agent:main", "user:eva")
     assert users() is None

@@ -45,7 +45,7 @@ def test_a_text_that_comes_back_as_it_was_or_empty_changes_nothing(
     stored: str, script: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     use_editor(monkeypatch, tmp_path, script)
-    assert "Nothing was changed." in call("edit", stored).output
+    assert "Nothing changed." in call("edit", stored).output
     assert call_json("edit", stored)["outcome"] == "unchanged"
     assert list(texts()) == [stored]
 

@@ -41,7 +41,7 @@ def test_a_conflict_is_named_and_ends_with_code_1(home: Path, tmp_path: Path) ->
     file = tmp_path / "all.jsonl"
     call("export", file)
     file.write_text(file.read_text().replace("tea", "mate"))
-    assert "in conflict: " in call("import", file, code=1).output
+    assert "conflict: " in call("import", file, code=1).output
     assert "mate" not in call("import", file, code=1).output
 
 
@@ -72,13 +72,13 @@ def test_backup_list_and_restore(home: Path) -> None:
     done = call_json("backup", "restore", path.name)
     assert done["facts"] == 1
     assert Path(done["kept"]).is_file()
-    assert "kept" in call("backup", "restore", path).output
+    assert "Former store: " in call("backup", "restore", path).output
 
 
 def test_backup_to_a_file_of_ones_own(home: Path, tmp_path: Path) -> None:
     assert "checked" in call("backup", "--to", tmp_path / "mine.db").output
     assert (tmp_path / "mine.db").is_file()
-    assert "no backups yet" in call("backup", "list").output
+    assert "No backups yet" in call("backup", "list").output
 
 
 def test_markdown_pages_go_out_and_come_back(home: Path, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_markdown_pages_go_out_and_come_back(home: Path, tmp_path: Path) -> None
     assert "perdure review" in call("import", pages).output
     [waiting] = call_json("review")["facts"]
     assert (waiting["text"], waiting["beside"]["text"]) == ("I like mate.", "I like tea.")
-    assert "2 facts in 3 pages" in call("export", tmp_path / "more", "--format", "markdown").output
+    assert "2 memories, 3 pages" in call("export", tmp_path / "more", "--format", "markdown").output
 
 
 @pytest.mark.parametrize("words", [("--format", "markdown", "--journal"), ("--former",)])

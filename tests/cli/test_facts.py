@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 import click
 import pytest
@@ -67,11 +68,11 @@ def test_what_fades_and_ends_is_told_with_when_and_why() -> None:
     fading = {fact["id"]: fact["ending"] for fact in call_json("list", "--fading")["facts"]}
     assert fading.keys() == {named["id"], worded["id"]}
     assert fading[named["id"]]["at"] == named["expires_at"]
-    assert "as the class 'active' it was given says; each use puts it off" in fading[named["id"]]["told"]
+    assert "as set by its class 'active'; each use extends it" in fading[named["id"]]["told"]
     assert fading[worded["id"]]["words"] == "for now"
-    assert "as it says 'for now'" in fading[worded["id"]]["told"]
+    assert "because it says 'for now'" in fading[worded["id"]]["told"]
     shown = call("list", "--fading").output
-    assert "as it says 'for now'" in shown
+    assert "because it says 'for now'" in shown
     assert "allergic" not in shown
     assert "kept\tfor good" in call("show", lasting["id"]).output
 
@@ -122,9 +123,9 @@ def test_the_list_is_of_all_that_is_kept_page_by_page() -> None:
     assert hidden[ids[1]].startswith("former: replaced by ")
     assert "Eva likes pans." in [fact["text"] for fact in call_json("list", "--all")["facts"]]
     shown = call("list", "--limit", "1").output
-    assert "1 of 8 are shown; in all 6 present, 1 forgotten, 1 former." in shown
-    assert "The next page: the same with --behind" in shown
-    assert "1 more; perdure list --all shows them" in shown
+    assert "Showing 1 of 8: 6 present, 1 forgotten, 1 former." in shown
+    assert "Next page: repeat with --behind" in shown
+    assert "Not shown: 1 of other users. Include them: perdure list --all" in shown
     assert "\tagent:main\t" in call("list", "--limit", "50").output
     assert "\tuser:eva\t" in call("list", "--all", "--limit", "50").output
 
@@ -138,8 +139,60 @@ def test_the_status_has_no_codes_for_nothing() -> None:
     assert call_json("status")["read_only"] is None
 
 
+def test_words_are_forgotten_after_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    heron, egret = (
+        call_json("store", text)["facts"][0]["id"]
+        for text in ("The heron nests at the big lake.", "The egret nests in tall reeds.")
+    )
+    refused = call("forget", "heron", code=2)
+    assert f"{heron[:8]}\t" in refused.stdout
+    assert "--yes" in refused.stderr
+    assert [each["id"] for each in call("rm", "nests", "--json", code=2).json["facts"]] in (
+        [heron, egret], [egret, heron],
+    )  # fmt: skip
+    call("forget", "heron", "--dry-run")
+    assert call_json("stats")["total"] == 2
+    assert call_json("forget", "walrus", code=1)["facts"] == []
+    with pytest.raises(NotFoundError, match="deadbeef"):
+        call("forget", "deadbeef")
+    monkeypatch.setattr("perdure.cli.changes.is_asked", lambda: True)
+    for words, answer, left in (
+        ("heron", "\n", 2), ("heron", "y\n", 1), ("egret", "n\n", 1), ("nests", "y\n", 0),
+    ):  # fmt: skip
+        with suppress(click.Abort):
+            call("forget", words, stdin=answer)
+        assert call_json("stats")["total"] == left
+    call("unforget", heron, egret)
+    for answer, left in (("9\n\n", 2), ("all\n", 0)):
+        with suppress(click.Abort):
+            call("forget", "it", "nests", stdin=answer)
+        assert call_json("stats")["total"] == left
+    call("unforget", heron, egret)
+    assert call("forget", heron, egret).stdout.endswith(f"Forgotten. Undo: perdure unforget {heron[:8]} {egret[:8]}\n")
+
+
+def test_no_id_stands_without_its_text() -> None:
+    first, second = (call_json("store", f"The {name} is blue.")["facts"][0]["id"] for name in ("kettle", "pot"))
+    call("update", first, "--text", "The kettle is red.")
+    texts = ("The kettle is blue.", "The kettle is red.", "The pot is blue.")
+    for words in (
+        ("link", first, second), ("graph", first), ("unlink", first, second), ("history",), ("undo", "--dry-run"),
+        ("list",), ("purge", second, "--dry-run"), ("forget", second, "--dry-run"),
+    ):  # fmt: skip
+        shown = call(*words).stdout
+        for name in (first[:8], second[:8]):
+            assert all(any(text in line for text in texts) for line in shown.splitlines() if name in line), shown
+
+
 def test_nothing_to_show_is_said() -> None:
-    assert call("list").stdout == "No memory fits.\n"
+    for words in (
+        "list", "history", "review", "review --replaced", "backup list", "checkpoint list", "alias list", "vault list",
+        "model status", "files status", "stats --all", "reflect", "classify", "purge --status",
+    ):  # fmt: skip
+        shown = call(*words.split()).stdout.splitlines()
+        assert shown, words
+        assert "\t" not in shown[-1] or len(shown) > 1, (words, shown)
+    assert call("list").stdout == "No memory matches.\n"
     call("purge", "--query", "heron", code=1)
 
 
@@ -151,10 +204,23 @@ def test_every_command_has_help_with_an_example() -> None:
 def test_show_speaks_of_a_memory_in_words() -> None:
     short = call_json("store", "The staging database is called heron.", "--tags", "infra")["facts"][0]["id"][:8]
     shown = call("show", short).stdout
-    for said in ("may come up by itself", "for good", "staging database / name = heron", "the command line", "0 times"):
+    for said in ("may be recalled", "for good", "staging database / name = heron", "the command line", "0 times"):
         assert said in shown
     assert not re.search(r"None|\(\)|\d{9}\.|normalized_hash", shown)
     assert call_json("show", short)["normalized_hash"]
+
+
+def test_triggers_are_given_shown_replaced_and_removed() -> None:
+    sore, fever = "what can I take for my sore throat", "the little one has a temperature again"
+    given = ("--trigger", sore, "--trigger", fever)
+    short = call_json("store", "I'm allergic to penicillin.", *given)["facts"][0]["id"][:8]
+    assert f"{sore} (user)" in call("show", short).stdout
+    call("update", short, "--trigger", fever)
+    assert call_json("show", short)["triggers"] == [{"text": fever, "origin": "user"}]
+    call("update", short, "--trigger", "")
+    assert call_json("show", short)["triggers"] == []
+    with pytest.raises(InputError, match="limit is 200"):
+        call("update", short, "--trigger", "x" * 201)
 
 
 def test_lookup_finds_what_names_a_thing_that_no_memory_is_about() -> None:

@@ -33,6 +33,17 @@ def test_a_preview_an_import_and_the_way_back(home: Path) -> None:
     assert call_json("import", FORMATS / "codex")["added"] == 0
 
 
+def test_a_backup_of_lancedb_pro_is_looked_at_taken_in_and_taken_back(home: Path) -> None:
+    backups = FORMATS / "lancedb-pro" / "backups"
+    assert call_json("import", backups, "--dry-run")["added"] == 6
+    done = call_json("import", backups)
+    assert (done["added"], call_json("import", backups)["added"]) == (6, 0)
+    assert call_json("show", "7c40e1d8")["text"].startswith("Wants answers in German")
+    assert found("Helsinki") == ["The staging database moved from Frankfurt to Helsinki."]
+    call("undo", "--batch", done["batch"])
+    assert found("Helsinki") == []
+
+
 def test_undo_takes_back_what_went_to_a_project_or_another_user_too(home: Path, tmp_path: Path) -> None:
     values = [{"id": name, "memory": f"{name} likes tea", "user_id": name} for name in ("ada", "bob")]
     (tmp_path / "mem0.json").write_text(json.dumps(values))
@@ -76,7 +87,7 @@ def test_on_a_terminal_the_preview_asks_whose_words_they_are(
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda self: True, raising=False)
     done = call("import", FORMATS / "codex", stdin=f"{answer}\n")
     preview = done.output.partition("Would import from codex")[2]
-    assert preview.index("I work at Brightline.") < preview.index("come up unasked?"), "nobody is asked blind"
+    assert preview.index("I work at Brightline.") < preview.index("recall what you said"), "nobody is asked blind"
     monkeypatch.undo()
     monkeypatch.setenv("PERDURE_HOME", str(home))
     monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
@@ -108,7 +119,7 @@ def test_imported_is_said_only_where_something_was(
     for path in (folder / name, folder):
         told = call("import", path, "--from", kind, code=1).output
         assert "Imported" not in told
-        assert "Nothing was read" in told
+        assert "Nothing to import" in told
 
 
 def test_a_preview_shows_some_texts_and_how_many_more(home: Path, tmp_path: Path) -> None:
@@ -121,10 +132,10 @@ def test_a_preview_shows_some_texts_and_how_many_more(home: Path, tmp_path: Path
 
 
 def test_what_came_in_has_vectors_when_the_command_ends(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "found by their words alone" not in call("import", FORMATS / "codex").output
+    assert "found by keywords only" not in call("import", FORMATS / "codex").output
     assert call_json("status")["unembedded"] == 0
     monkeypatch.setenv("PERDURE_EMBEDDER", "none")
-    assert "found by their words alone" in call("import", FORMATS / "openclaw").output
+    assert "found by keywords only" in call("import", FORMATS / "openclaw").output
     assert call_json("status")["unembedded"] == 3
 
 
@@ -142,7 +153,7 @@ def test_doctor_looks_through_what_is_foreign(home: Path, tmp_path: Path) -> Non
     found = call_json("doctor", "--foreign", FORMATS / "chatgpt", code=1)
     assert (found["counts"]["secret"], found["counts"]["contradiction"], found["unreadable"]) == (1, 1, 1)
     assert "contradiction" in call("doctor", "--foreign", FORMATS / "chatgpt", code=1).output
-    assert "nothing is wrong" in call("doctor", "--foreign", FORMATS / "obsidian").output
+    assert "no problems" in call("doctor", "--foreign", FORMATS / "obsidian").output
     assert not home.exists(), "nothing is made for it"
     shutil.copy(FORMATS / "openclaw" / "MEMORY.md", tmp_path)
     assert call_json("doctor", "--foreign", tmp_path)["texts"] == 2

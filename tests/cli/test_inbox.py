@@ -1,4 +1,4 @@
-"""`perdure inbox`: what is acknowledged and no memory is shown to whom it belongs, and removed when they say so."""
+"""`perdure review`: what is acknowledged and no memory is shown to whom it belongs, and removed when they say so."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def home(home: Path) -> Path:
 
 
 def turns(*words: str) -> list[tuple[str, str]]:
-    return [(turn["state"], turn["text"]) for turn in call("inbox", *words, "--json").json["turns"]]
+    return [(turn["state"], turn["text"]) for turn in call("review", *words, "--json").json["turns"]]
 
 
 def test_what_waits_failed_or_was_damaged_is_shown_to_whom_it_belongs(home: Path) -> None:
@@ -54,14 +54,14 @@ def test_what_waits_failed_or_was_damaged_is_shown_to_whom_it_belongs(home: Path
 
 
 def test_a_turn_is_removed_by_its_id_and_what_waits_is_not(home: Path) -> None:
-    ids = {turn["state"]: turn["id"] for turn in call("inbox", "--json").json["turns"]}
+    ids = {turn["state"]: turn["id"] for turn in call("review", "--json").json["turns"]}
     doomed = [ids["damaged"], ids["failed: ValueError"]]
-    assert "Would remove 2 turns." in call("inbox", "drop", *doomed, "--dry-run").stdout
+    assert "Would remove 2 turns." in call("review", "drop", *doomed, "--dry-run").stdout
     assert len(turns()) == 3
     for words in ([ids["waits"]], [doomed[0], "--user", "bob"]):
         with pytest.raises(NotFoundError):
-            call("inbox", "drop", *words, "--dry-run")
-    assert "Removed 2 turns." in call("inbox", "drop", *doomed).stdout
+            call("review", "drop", *words, "--dry-run")
+    assert "Removed 2 turns." in call("review", "drop", *doomed).stdout
     with Memory.open(home, embedder="none", guest=True) as memory:
         assert (memory.status().damaged, memory.status().parked) == (0, 0)
 
@@ -71,4 +71,4 @@ def test_status_counts_them_and_every_command_that_reads_says_what_waits(home: P
         status = memory.status()
         assert (status.inbox, status.damaged, status.parked, status.inbox_problem) == (2, 1, 1, None)
         assert len(memory.admin.notices()) == 1
-    assert "1 turn to take in" in call("stats").stderr
+    assert "1 turn to capture" in call("stats").stderr

@@ -26,7 +26,7 @@ def test_jobs_show_their_state_and_can_be_run(elsewhere: Path) -> None:
     assert (state["result"], state["failures"]) == ("nothing is due", 0)
     text = call("jobs", "--home", elsewhere).stdout
     assert "nothing is due" in text
-    assert "No host looks after this store now." in text
+    assert "No process is running them now" in text
     with pytest.raises(InputError, match="unknown"):
         call("jobs", "run", "nope", "--home", elsewhere)
 
@@ -39,7 +39,7 @@ def test_prune_expires_and_says_how_to_take_it_back(elsewhere: Path) -> None:
         old = memory.store("The kettle in the kitchen is broken.", decay_class="session")
     assert call_json("prune", "--home", elsewhere, "--dry-run")["expired"] == [old.id]
     text = call("prune", "--home", elsewhere).stdout
-    assert text.startswith("1 memory expired, 0 removed\nThey come back with: perdure undo --batch ")
+    assert text.startswith("1 memory expired, 0 removed\nUndo: perdure undo --batch ")
     batch = text.split()[-1]
     assert call_json("undo", "--home", elsewhere, "--batch", batch)["facts"] == [old.id]
     assert {one["id"] for one in call_json("list", "--home", elsewhere)["facts"]} == {old.id, fact.id}

@@ -15,7 +15,7 @@ from perdure.api.memory import Memory
 
 ROOT = Path(__file__).resolve().parents[2]
 READS = (
-    "list", "show ID", "lookup user", "history ID", "graph ID", "stats", "categories", "scope list", "review",
+    "list", "show ID", "lookup user", "history ID", "graph ID", "stats", "review",
     "jobs", "files status", "backup list", "checkpoint list", "config show",
 )  # fmt: skip
 READ_ALL = """
@@ -50,7 +50,7 @@ def test_help_and_completion_import_no_command() -> None:
         "from perdure.cli.main import cli\n"
         "from click.shell_completion import ShellComplete\n"
         "help = cli.get_help(__import__('click').Context(cli))\n"
-        "assert 'recall' in help and 'Show what a prompt would bring up.' in help\n"
+        "assert 'recall' in help and 'Show what a prompt would recall' in help\n"
         "found = ShellComplete(cli, {}, 'perdure', '_PERDURE_COMPLETE').get_completions([], 'reca')\n"
         "assert [item.value for item in found] == ['recall']\n"
         "heavy = {'pydantic', 'apsw', 'numpy'}\n"

@@ -89,23 +89,23 @@ def test_there_and_back_and_tidied_up(home: Path, monkeypatch: pytest.MonkeyPatc
 def test_what_it_says_to_people(home: Path) -> None:
     assert "nothing to switch" in call(home, "switch")
     said = call(home, "switch", "--model", "48")
-    assert "hash (48 dimensions) answers now; vectors for 3 of 3 memories" in said
+    assert "Now using hash (48 dimensions); vectors for 3 of 3 memories" in said
     status = call(home, "status")
     compared = shadow.told(figures(home, "status")["spaces"][1]["shadow"])
     assert compared in said
     assert compared in status
-    assert "3 memories; the settings name hash (32 dimensions)" in status
-    assert "change them: perdure model switch" in status
-    assert "nothing was deleted" in call(home, "prune", "--dry-run")
-    assert "hash (32 dimensions) answers" in call(home, "rollback")
-    assert "deleted" in call(home, "prune")
+    assert "3 memories; model in the settings: hash (32 dimensions)" in status
+    assert "switch it with perdure model switch" in status
+    assert "Would be deleted." in call(home, "prune", "--dry-run")
+    assert "Now using hash (32 dimensions)" in call(home, "rollback")
+    assert "Deleted." in call(home, "prune")
 
 
 def test_what_cannot_be_switched_to_changes_nothing(home: Path) -> None:
     before = figures(home, "status")
     with pytest.raises(SettingsError, match="many"):
         call(home, "switch", "--model", "many")
-    with pytest.raises(SettingsError, match="names no model"):
+    with pytest.raises(SettingsError, match="no model to switch to"):
         call(home, "switch", "--embedder", "none")
     assert figures(home, "status") == before
 

@@ -21,7 +21,7 @@ def repository(tmp_path: Path, home: Path) -> Path:
     """A repository in which Claude Code was told something, and has asked for it in a later session."""
     folder = tmp_path / "website"
     git(tmp_path, "init", "-q", str(folder))
-    hooks = CommandHooks(home, embedder="none", timers=False, watch=False)
+    hooks = CommandHooks(home, embedder="none", timers=False, watch=False, opening_tokens=0)
     for session, prompt in (("s1", PORT), ("s2", "What is the staging database called?")):
         payload = {"hook_event_name": "UserPromptSubmit", "session_id": session, "prompt": prompt, "cwd": str(folder)}
         hooks.handle("prompt", "claude-code", payload, None)
@@ -70,7 +70,7 @@ def test_a_project_is_a_filter_by_its_name_or_here(
         assert [item["text"] for item in recalled] == [PORT]
     assert call_json("store", "We deploy on Fridays.", "--project", "here")["facts"][0]["scope_target"] == scope
     assert call_json("forget", "--project", "website", "--dry-run")["chosen"] == 2
-    with pytest.raises(NotFoundError, match="scope list"):
+    with pytest.raises(NotFoundError, match="perdure stats --all"):
         call("list", "--project", "nothing")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -115,5 +115,5 @@ def test_the_turns_of_the_owners_agents_are_told_and_asked_again_as_they_were(ho
 
 
 def test_nothing_to_do_is_said_in_a_sentence() -> None:
-    assert call("review").stdout == "Nothing waits for review.\n"
+    assert call("review").stdout.startswith("Nothing pending. ")
     assert call("review", "--replaced").stdout.endswith("Nothing was replaced or withdrawn.\n")

@@ -131,7 +131,7 @@ class TestAnchor:
         kept = tmp_path / "anchors"
         kept.write_text(call("anchor", "--home", tmp_path / "other").stdout)
         [finding] = call_json("verify", "--anchor", kept, code=1)["findings"]
-        assert finding["what"] == "anchor is of another store"
+        assert finding["what"] == "anchor is from another store"
 
     def test_a_file_without_one_is_refused(self, home: Path, tmp_path: Path) -> None:
         (tmp_path / "notes").write_text("nothing of the kind")

@@ -33,7 +33,7 @@ def test_what_waits_is_listed_approved_and_rejected() -> None:
     assert call_json("review", "approve", first, "--dry-run")["facts"][0]["review_state"] == "pending"
     assert call_json("review", "approve", first)["facts"][0]["review_state"] == "approved"
     assert call_json("review", "reject", second)["facts"][0]["review_state"] == "rejected"
-    assert call_json("review") == {"facts": []}
+    assert call_json("review") == {"facts": [], "proposals": [], "turns": []}
     call_json("undo")
     assert [fact["id"][:8] for fact in call_json("review")["facts"]] == [second]
     assert call_json("status")["review"] == 1
@@ -62,27 +62,27 @@ def put_twins() -> None:
 
 
 def test_an_audit_tells_before_it_forgets() -> None:
-    call("audit")
-    call("audit", "--fix")
+    call("review", "audit")
+    call("review", "audit", "--fix")
     put_twins()
-    told = call_json("audit", "--fix", "--dry-run", code=1)
+    told = call_json("review", "audit", "--fix", "--dry-run", code=1)
     assert (told["counts"], told["fixed"]) == ({"duplicate": 1}, 0)
-    nobody = call("audit", "--fix", code=2)
+    nobody = call("review", "audit", "--fix", code=2)
     assert "says the same, and stays" in nobody.stdout
     assert "--yes" in nobody.stderr
-    mended = call_json("audit", "--fix", "--yes")
+    mended = call_json("review", "audit", "--fix", "--yes")
     assert mended["fixed"] == 1
     call_json("undo", "--batch", mended["batch"])
-    call("audit", code=1)
+    call("review", "audit", code=1)
 
 
-@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("all", 0), ("n", 1), ("quit", 1)])
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("all", 0), ("n", 1), ("", 1)])
 def test_on_a_terminal_an_audit_asks_of_each(monkeypatch: pytest.MonkeyPatch, answer: str, code: int) -> None:
     put_twins()
     monkeypatch.setattr("perdure.cli.review.is_asked", lambda: True)
-    asked = call("audit", "--fix", stdin=f"{answer}\n", code=code)
-    assert "I like strong tea in the morning!" in asked.stderr
-    assert "says the same, and stays" in asked.stderr
+    asked = call("review", "audit", "--fix", stdin=f"{answer}\n", code=code)
+    assert "I like strong tea in the morning!" in asked.stdout
+    assert "Forget it?" in asked.stderr
     assert ("perdure undo --batch" in asked.stdout) == (code == 0)
 
 
@@ -93,9 +93,9 @@ def test_what_has_no_category_gets_one() -> None:
     assert call_json("classify")["classified"] == []
 
 
-@pytest.mark.parametrize("command", ["review", "audit", "classify"])
+@pytest.mark.parametrize("command", ["review", "review audit", "classify"])
 def test_each_prints_for_people_too(command: str) -> None:
-    assert call(command, code=None).stdout
+    assert call(*command.split(), code=None).stdout
 
 
 def test_what_was_replaced_is_listed_and_taken_back() -> None:

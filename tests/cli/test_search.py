@@ -136,18 +136,16 @@ def test_scopes_and_categories_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
     stored("The pier is wet.", "--scope", "project:pier")
     stored("The quay is long.", "--user", "eva")
     owners = {"agent:ann": 1, "project:pier": 1, "user:owner": 1}
-    assert call_json("scope", "list")["scopes"] == owners
-    assert call_json("scope", "list", "--all")["scopes"] == {**owners, "user:eva": 1}
-    assert call_json("scope", "show", "project:pier")["total"] == 1
-    for words in (["scope", "show", "user:eva"], ["list", "--scope", "user:eva"]):
+    assert call_json("stats")["by_scope"] == owners
+    assert call_json("stats", "--all") == {"total": 4, "by_scope": {**owners, "user:eva": 1}}
+    assert call_json("stats", "--scope", "project:pier")["total"] == 1
+    for words in (["stats", "--scope", "user:eva"], ["list", "--scope", "user:eva"]):
         with pytest.raises(ScopeError, match="add --user eva"):
             call(*words)
-    assert call_json("scope", "show", "agent:ann", "--agent", "ann")["by_category"] == {"fact": 1}
+    assert call_json("stats", "--scope", "agent:ann", "--agent", "ann")["by_category"] == {"fact": 1}
     assert [fact["text"] for fact in call_json("list", "--scope", "project:pier")["facts"]] == ["The pier is wet."]
-    assert call_json("categories")["categories"] == {
-        "preference": 0, "fact": 2, "decision": 0, "entity": 1, "other": 0, "sailing": 0,
-    }  # fmt: skip
-    assert call_json("categories", "--scope", "project:pier")["categories"]["entity"] == 0
+    counts = "preference\t0\nfact\t2\ndecision\t0\nentity\t1\nother\t0\nsailing\t0\n"
+    assert call("stats").stdout.endswith(counts)
 
 
 def test_pinned_memories_are_listed_until_unpinned() -> None:
@@ -164,7 +162,7 @@ def test_many_are_forgotten_by_scope_or_date_only() -> None:
     stored("The pier is wet.", "--scope", "project:pier")
     assert call_json("forget", "--scope", "project:pier", "--dry-run") == {"forgotten": 0, "chosen": 1}
     assert call_json("forget", "--scope", "project:pier") == {"forgotten": 1, "chosen": 1}
-    assert call_json("scope", "list", "--all")["scopes"] == {"user:owner": 1}
+    assert call_json("stats", "--all")["by_scope"] == {"user:owner": 1}
     assert call_json("forget", "--before", "2020-01-01", code=1) == {"forgotten": 0, "chosen": 0}
     for wrong in (("forget",), ("forget", "deadbeef", "--before", "2020-01-01"), ("store",), ("update", "deadbeef")):
         with pytest.raises(click.UsageError):
@@ -185,7 +183,7 @@ def test_a_memory_is_given_with_an_option_and_all_its_parts() -> None:
 def test_a_scope_of_an_agents_user_is_named_and_shown_as_it_is_written() -> None:
     stored("The harbour is closed.", "--agent", "ann", "--user", "eva", "--category", "fact")
     stored("The pier is wet.", "--agent", "ann", "--user", "eva", "--scope", "agent:ann")
-    assert call_json("scope", "list", "--all")["scopes"] == {"agent:ann user:*": 1, "agent:ann user:eva": 1}
+    assert call_json("stats", "--all")["by_scope"] == {"agent:ann user:*": 1, "agent:ann user:eva": 1}
     both = call_json("list", "--agent", "ann", "--user", "eva")["facts"]
     assert {fact["scope_target"] for fact in both} == {"ann user:*", "ann user:eva"}
     assert [fact["text"] for fact in call_json("list", "--agent", "ann")["facts"]] == ["The pier is wet."]
@@ -195,12 +193,12 @@ def test_a_scope_of_an_agents_user_is_named_and_shown_as_it_is_written() -> None
     for scope in ("agent:ann", "agent:ann user:*"):
         [fact] = call_json("list", "--agent", "ann", "--user", "eva", "--scope", scope)["facts"]
         assert fact["text"] == "The pier is wet."
-    assert "agent:ann user:eva" in call("scope", "list", "--all").stdout
+    assert "agent:ann user:eva" in call("stats", "--all").stdout
 
 
 def test_what_an_agent_took_in_without_a_user_is_assigned_and_taken_back() -> None:
     stored("The harbour is closed.", "--agent", "ann")
-    trial = call_json("scope", "assign", "agent:ann", "--to", "user:eva", "--dry-run")
+    trial = call_json("assign", "agent:ann", "--to", "user:eva", "--dry-run")
     assert (trial["memories"], trial["target"], trial["batch"], trial["dry_run"]) == (
         1,
         "agent:ann user:eva",
@@ -208,14 +206,14 @@ def test_what_an_agent_took_in_without_a_user_is_assigned_and_taken_back() -> No
         True,
     )
     assert call_json("list", "--agent", "ann", "--user", "eva")["facts"] == []
-    said = call("scope", "assign", "agent:ann", "--to", "user:eva").stdout.splitlines()
-    assert said[0] == "From agent:ann went to agent:ann user:eva: 1 memory and 0 conversations"
+    said = call("assign", "agent:ann", "--to", "user:eva").stdout.splitlines()
+    assert said[0] == "Assigned 1 memory and 0 conversations from agent:ann to agent:ann user:eva"
     assert len(call_json("list", "--agent", "ann", "--user", "eva")["facts"]) == 1
     assert call_json("list", "--agent", "ann")["facts"] == []
-    assert call_json("scope", "assign", "agent:ann", "--to", "user:eva", code=1)["memories"] == 0
+    assert call_json("assign", "agent:ann", "--to", "user:eva", code=1)["memories"] == 0
     call(*said[1].partition("perdure ")[2].split())
     assert len(call_json("list", "--agent", "ann")["facts"]) == 1
-    assert call_json("scope", "assign", "agent:ann", "--all-users")["target"] == "agent:ann user:*"
+    assert call_json("assign", "agent:ann", "--all-users")["target"] == "agent:ann user:*"
     for wrong in ([], ["--to", "user:eva", "--all-users"]):
         with pytest.raises(click.UsageError):
-            call("scope", "assign", "agent:ann", *wrong)
+            call("assign", "agent:ann", *wrong)

@@ -42,13 +42,13 @@ memory.close()
 """
 READS = (
     "list", "lookup user", "show 00000000", "stats", "recall heron", "why", "why-not 00000000", "search heron",
-    "history", "graph 00000000", "categories", "scope list", "scope show user:owner", "review", "review list",
-    "inbox", "inbox list", "status", "jobs", "files status", "files search heron", "files read MEMORY.md",
-    "checkpoint list", "proposals list", "audit", "eval", "model status", "model list", "verify", "export OUT",
+    "history", "graph 00000000", "stats --all", "review", "review list", "review audit", "review propose --dry-run",
+    "status", "jobs", "files status", "files search heron", "files read MEMORY.md",
+    "checkpoint list", "eval", "model status", "model list", "verify", "export OUT",
     "forget 00000000 --dry-run", "undo --dry-run", "prune --dry-run", "consolidate --dry-run", "reflect --dry-run",
     "distill --dry-run", "classify --dry-run", "scrub --dry-run", "purge 00000000 --dry-run", "purge --status",
     "backup", "backup list", "backup restore OUT --dry-run", "model switch --dry-run", "model rollback --dry-run",
-    "model prune --dry-run", "doctor", "vault list", "vault status", "uninstall --dry-run", "inbox drop x --dry-run",
+    "model prune --dry-run", "doctor", "vault list", "vault status", "uninstall --dry-run", "review drop x --dry-run",
     "review approve x --dry-run", "unlink 00000000 00000001 --dry-run",
     "files remove OUT --dry-run",
 )  # fmt: skip
@@ -110,16 +110,16 @@ def test_what_cannot_be_written_is_shown_with_the_reason(home: Path, what: str, 
             assert "heron" in shown.stdout, line
             assert " cannot be written (" in shown.stderr, line
             assert any(each in shown.stderr for each in reason.split("|")), line
-            assert "1 turn to take in" in shown.stderr, line
-        assert SAID in call(home, "inbox").stdout
+            assert "1 turn to capture" in shown.stderr, line
+        assert SAID in call(home, "review").stdout
         call(home, "export OUT")
         assert FACT in home.with_name("out").read_text(encoding="utf-8")
-        assert "memories are shown, changes are refused" in call(home, "status").stdout
+        assert "memories can be read but not changed" in call(home, "status").stdout
         doctor = call(home, "doctor", code=1)
         assert "IOError" not in doctor.output
-        assert "changes are refused" in doctor.output
+        assert "but not changed" in doctor.output
         assert contents(home).items() >= before.items()
-        with pytest.raises((StoreUnavailableError, StoreFullError), match=r"refused|the disk is full"):
+        with pytest.raises((StoreUnavailableError, StoreFullError), match=r"not changed|the disk is full"):
             call(home, "store MORE")
 
 
@@ -141,12 +141,12 @@ def test_a_host_recalls_and_says_that_it_takes_nothing_in(home: Path) -> None:
         assert found is not None
         assert FACT in found.block
         said = [{"role": "user", "content": "My dog is called Fido."}]
-        with pytest.raises(StoreUnavailableError, match="changes are refused"):
+        with pytest.raises(StoreUnavailableError, match="but not changed"):
             memory.turns.after(said, True, context)
         assert memory.settle()
         status = memory.status()
         assert (status.facts, status.inbox) == (1, 1)
-        assert "changes are refused" in (status.read_only or "")
+        assert "but not changed" in (status.read_only or "")
 
 
 def test_a_process_inside_sees_what_one_outside_writes(home: Path, tmp_path: Path) -> None:
@@ -165,9 +165,9 @@ def test_a_process_inside_sees_what_one_outside_writes(home: Path, tmp_path: Pat
 def test_readers_leave_what_waits_to_an_owner(home: Path) -> None:
     left(home, "killed")
     shown = call(home, "list")
-    assert "1 turn to take in" in shown.stderr
+    assert "1 turn to capture" in shown.stderr
     assert "Tom" not in shown.stdout
-    assert SAID in call(home, "inbox").stdout
+    assert SAID in call(home, "review").stdout
     with Memory.open(home, embedder="hash") as memory:
         assert memory.settle()
     shown = call(home, "list")

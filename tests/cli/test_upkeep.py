@@ -30,7 +30,7 @@ def test_reflect_tells_what_it_looked_at(home: Path) -> None:
     with open_memory(home) as memory:
         memory.store("I keep bees in the garden.")
     assert call_json("reflect", "--days", "3")["examined"] == 1
-    assert "1 memory looked at, 0 patterns" in call("reflect", "--dry-run").stdout
+    assert "Examined 1 memory, found 0 patterns." in call("reflect", "--dry-run").stdout
 
 
 def test_distill_captures_a_record(home: Path) -> None:
@@ -45,16 +45,17 @@ def test_proposals_are_listed_refused_and_accepted(home: Path, tmp_path: Path) -
         for text in ("I prefer tabs over spaces.", "I like green tea."):
             for _ in range(3):
                 memory.store(text)
-    found = call_json("proposals", "list")["proposals"]
+    found = call_json("review", "propose")["proposals"]
+    assert call_json("review")["proposals"] == found
     by_text = {each["text"]: each["id"][:8] for each in found}
     assert len(by_text) == 2
-    call("proposals", "refuse", by_text["I like green tea."])
-    call("proposals", "accept", by_text["I prefer tabs over spaces."], "--dry-run")
+    call("review", "reject", by_text["I like green tea."])
+    call("review", "approve", by_text["I prefer tabs over spaces."], "--dry-run")
     assert not (tmp_path / "MEMORY.md").exists()
-    call("proposals", "accept", by_text["I prefer tabs over spaces."])
+    call("review", "approve", by_text["I prefer tabs over spaces."])
     assert "- I prefer tabs over spaces.\n" in (tmp_path / "MEMORY.md").read_text()
-    assert call_json("proposals", "list")["proposals"] == []
-    assert "2 proposals" in call("proposals", "list", "--all").stdout
+    assert call_json("review")["proposals"] == []
+    assert call("review", "propose").stdout == "Nothing new to propose.\n"
 
 
 def test_a_checkpoint_is_saved_listed_and_restored(home: Path) -> None:

@@ -117,7 +117,7 @@ def test_rotating_to_a_passphrase_and_back(home: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("PERDURE_VAULT_PASSPHRASE", PASSPHRASE)
     assert call("vault", "get", str(record["id"])).stdout == f"{VALUE}\n"
     assert call_json("vault", "store", "Heron", stdin=VALUE)["service"] == "Heron"
-    assert "2 secrets are encrypted with key 4" in call("vault", "rotate", "--to", "keyring").stdout
+    assert "Re-encrypted 2 secrets with key 4" in call("vault", "rotate", "--to", "keyring").stdout
     monkeypatch.delenv("PERDURE_VAULT_PASSPHRASE")
     assert call("vault", "get", str(record["id"])).stdout == f"{VALUE}\n"
 
@@ -127,7 +127,7 @@ def test_looking_makes_no_vault(home: Path) -> None:
     assert call_json("vault", "status") == {"exists": False}
     assert "empty" in call("vault", "list").stdout
     for command in (["get", "12345678"], ["forget", "12345678"], ["rotate"]):
-        with pytest.raises(InputError, match="no vault yet"):
+        with pytest.raises(InputError, match="no vault in"):
             call("vault", *command)
     assert not home.exists()
 

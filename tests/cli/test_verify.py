@@ -53,7 +53,7 @@ def edit(home: Path, sql: str) -> None:
 
 class TestVerify:
     def test_a_sound_store(self, home: Path) -> None:
-        assert "as it was written" in call("verify", "--home", home).stdout
+        assert "No damage found." in call("verify", "--home", home).stdout
         told = call_json("verify", "--home", home)
         assert (told["sound"], told["findings"]) == (True, [])
 

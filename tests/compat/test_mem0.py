@@ -215,5 +215,5 @@ def test_what_is_no_message_is_refused(memory: Memory, said: Any) -> None:
 
 def test_a_config_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERDURE_HOME", str(tmp_path / "home"))
-    with pytest.warns(UserWarning, match="not used"):
+    with pytest.warns(UserWarning, match="is ignored"):
         Memory.from_config({"llm": {"provider": "openai"}}).close()

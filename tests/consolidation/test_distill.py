@@ -56,7 +56,7 @@ def test_what_was_captured_while_it_went_on_is_left_alone(memory: Memory) -> Non
     memory.turns.after(SAID, True, TurnContext(session_id="live"))
     assert memory.settle()
     before = [(fact.id, fact.change_seq) for fact in memory.admin.list()]
-    assert list(memory.upkeep.distill().skipped.values()) == ["captured while it went on"]
+    assert list(memory.upkeep.distill().skipped.values()) == ["captured during the conversation"]
     assert [(fact.id, fact.change_seq) for fact in memory.admin.list()] == before
 
 

@@ -57,7 +57,7 @@ def test_accepted_it_stands_in_a_section_of_its_own(memory: Memory, workspace: P
     assert after.startswith(before)
     assert f"- {TEXT}\n{END}" in after.decode()
     assert memory.upkeep.proposals.list() == []
-    with pytest.raises(InputError, match="accepted already"):
+    with pytest.raises(InputError, match="already accepted"):
         memory.upkeep.proposals.accept(found.id)
 
 
@@ -79,7 +79,7 @@ def test_without_an_answer_it_expires_and_may_come_again(memory: Memory, clock: 
     (found,) = memory.upkeep.proposals.find()
     clock.advance(31 * DAY)
     assert memory.upkeep.proposals.list() == []
-    with pytest.raises(InputError, match="in time"):
+    with pytest.raises(InputError, match="expired"):
         memory.upkeep.proposals.accept(found.id)
     assert [each.text for each in memory.upkeep.proposals.find()] == [TEXT]
     assert list(workspace.iterdir()) == []

@@ -13,7 +13,7 @@ from typing import TypeVar
 import click
 
 from perdure.hosts.command.hooks import CHARS_PER_TOKEN, SESSION_TOKENS
-from tests.e2e.agent_model import Turn
+from tests.e2e.agent_model import FENCE, Turn, messages
 from tests.e2e.agents import Agent, Program, installed
 from tests.e2e.gateway import installed_wheel, until
 from tests.e2e.steps import Steps
@@ -172,6 +172,39 @@ def _searched(agent: Agent) -> None:
     with agent.talk() as talk:
         found = agent.call(talk, "Look it up, please.", "memory_search", query="What is the surfboard called?")
     assert "Nessie" in found, found
+
+
+@step("before a command runs that had failed its model is told what mended it, and the command runs as it would")
+def _reminded(agent: Agent) -> str:
+    folder = agent.repository("one")
+    (folder / "check.sh").write_text("test -f basin || { echo 'error: the basin is dry'; exit 3; }; echo fine\n")
+    with agent.talk() as talk:
+        agent.have_run("sh check.sh")
+        talk.say("Check it.")
+        agent.have_run("true water")
+        talk.say("Wait for the water.")
+        (folder / "basin").touch()
+        agent.have_run("sh check.sh")
+        talk.say("Check it once more.")
+    agent.knows("It then passed after")
+    agent.perdure("config", "set", "agent_log_reminds", "true")
+    agent.perdure("connect", agent.name)
+    agent.trust_more()
+    for number in range(TRIES):
+        with agent.talk() as talk:
+            agent.have_run("sh check.sh")
+            talk.say(f"Check it for the night. That is night {number}.")
+            ran = agent.model.tool_answer()
+            agent.have_run("sh check.sh")
+            talk.say("And again.")
+        assert "fine" in ran, ran
+        told = [FENCE.findall(text) for _, text in messages(agent.model.requests[-1])]
+        blocks = [block for each in told for block in each if "failed: error: the basin is dry" in block]
+        if blocks:
+            assert len(blocks) == 1, blocks
+            assert "It then passed after" in blocks[0], blocks
+            return f"{len(blocks[0])} characters"
+    raise AssertionError("nothing was told")
 
 
 @ending("disconnect after use: nothing of ours is left, what the user set stands")

@@ -288,6 +288,14 @@ class Agent(Program):
     def trust(self) -> None:
         """Let the hooks run, as the user does in the program."""
 
+    @abstractmethod
+    def trust_more(self) -> None:
+        """Let hooks run that have come since, too."""
+
+    @abstractmethod
+    def have_run(self, command: str) -> None:
+        """Let the model run a command when it is asked next."""
+
     keys: ClassVar[Mapping[bytes, bytes]] = {}
     """What the person presses when this is on the screen."""
 

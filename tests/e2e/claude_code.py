@@ -62,6 +62,12 @@ class ClaudeCode(Agent):
     def trust(self) -> None:
         """Nothing is asked: what stands in the user's settings runs."""
 
+    trust_more = trust
+
+    def have_run(self, command: str) -> None:
+        """Let the model run a command when it is asked next."""
+        self.model.will_call("Bash", {"command": command, "description": "As I was told"})
+
     def headless(self, text: str) -> Turn:
         """Say something with `claude -p`."""
         self.run(self.program, "-p", text, "--allowedTools", TOOLS, folder=self.repository("one"))

@@ -1,10 +1,11 @@
-"""perdure as somebody meets it who has nothing of it yet: built, installed from the wheel, and used as the page says.
+"""perdure as somebody meets it who has nothing of it yet: built, installed from the wheel, used as the pages say.
 
-    python -m tests.e2e.clean --dir DIR
+    python -m tests.e2e.clean --dir DIR [--weigh]
 
 Builds wheel and source distribution, looks at what is in them, installs the wheel into a fresh environment below DIR,
-counts what comes with it, and goes through docs/first-minute.md with an empty home. Then the same, up to the
-demonstration, from the source distribution. Only `pip install` reaches the network. Exit code 0 if all of it holds.
+counts what comes with it, and goes through docs/first-minute.md and the tutorials with an empty home. Then the same, up
+to the demonstration, from the source distribution. Only `pip install` reaches the network. Exit code 0 if all of it
+holds. With --weigh it ends with the weight.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from tests.e2e.package import Built, build, environment, in_sdist, in_wheel, sdi
 
 DISTRIBUTIONS = 50
 """So many come with perdure at the most; pip, setuptools and perdure itself are not counted."""
+MEGABYTES = 330.0
+"""So much all of it may weigh on Linux, perdure itself and its byte code included."""
 NOT_COUNTED = ("perdure", "pip", "setuptools")
 LIST = """
 import json
@@ -58,14 +61,14 @@ class Weight:
 
 def weight(programs: Path) -> Weight:
     """Return what is installed."""
-    done = subprocess.run([programs / "python", "-c", LIST], capture_output=True, text=True, check=True)
+    done = subprocess.run([programs / "python", "-I", "-c", LIST], capture_output=True, text=True, check=True)
     sizes: dict[str, int] = json.loads(done.stdout)
     counted = {name: size for name, size in sizes.items() if name.lower() not in NOT_COUNTED}
     return Weight(dict(sorted(counted.items(), key=lambda item: -item[1])), sizes["perdure"])
 
 
 def from_wheel(folder: Path, wheel: Path) -> Iterator[tuple[Section, list[Ran], Weight | None]]:
-    """Go through the page with the wheel, a new home for each section; the weight is that of perdure without extras."""
+    """Go through the pages with the wheel, a new home for each section; the weight is that without extras."""
     programs, site = environment(folder / "wheel")
     for number, section in enumerate(sections()):
         user = Newcomer(folder / f"home-{number}", programs, site, wheel)
@@ -118,6 +121,24 @@ def weighed(plain: Weight) -> str:
     return "\n".join([*lines, f"{plain.own / MB:8.1f} MB  perdure itself", total])
 
 
+def weigh(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    """Build the wheel, install it alone, and return what comes with it."""
+    built = build(folder / "dist")
+    programs, _ = environment(folder / "wheel")
+    subprocess.run([programs / "python", "-I", "-m", "pip", "install", "--quiet", built.wheel], check=True)
+    plain = weight(programs)
+    say(weighed(plain))
+    return _weights(plain) | {"ok": _light(plain)}
+
+
+def _weights(plain: Weight) -> dict[str, Any]:
+    return {"count": len(plain.distributions), "megabytes": plain.megabytes, "weight": asdict(plain)}
+
+
+def _light(plain: Weight) -> bool:
+    return len(plain.distributions) <= DISTRIBUTIONS and plain.megabytes <= MEGABYTES
+
+
 def run(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
     """Do all of it; return the figures."""
     built = build(folder / "dist")
@@ -127,7 +148,7 @@ def run(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
     for section, ran, plain in from_wheel(folder, built.wheel):
         say(f"\n## {section.title}\n\n{transcript(ran)}")
         if plain is not None:
-            result |= {"count": len(plain.distributions), "megabytes": plain.megabytes, "weight": asdict(plain)}
+            result |= _weights(plain) | {"ok": _light(plain)}
             say(weighed(plain))
         else:
             took = result["to_the_answer"][section.title] = to_the_answer(ran)
@@ -135,21 +156,22 @@ def run(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
     for section, ran, _ in from_sdist(folder, built.sdist):
         result["from_sdist"][section.title] = to_the_answer(ran)
         say(f"from the source distribution: {section.title}: ok")
-    result["ok"] = result["count"] <= DISTRIBUTIONS and not (result["wheel"]["problems"] + result["sdist"]["problems"])
+    result["ok"] &= not (result["wheel"]["problems"] + result["sdist"]["problems"])
     return result
 
 
 @click.command()
 @click.option("--dir", "folder", type=click.Path(path_type=Path), required=True, help="A new folder to work in.")
+@click.option("--weigh", "only", is_flag=True, help="Only print what comes with an installation, and its size.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def main(folder: Path, as_json: bool) -> None:
-    """Build, install, and use perdure as the page docs/first-minute.md says."""
+def main(folder: Path, only: bool, as_json: bool) -> None:
+    """Build, install, and use perdure as docs/first-minute.md and the tutorials say."""
     if folder.exists() and any(folder.iterdir()):
         raise click.BadParameter(f"{folder} is not empty; name a new folder")
-    result = run(folder.absolute(), lambda text: None if as_json else click.echo(text))
+    result = (weigh if only else run)(folder.absolute(), lambda text: None if as_json else click.echo(text))
     if as_json:
         click.echo(json.dumps(result))
-    else:
+    elif not only:
         for problem in result["wheel"]["problems"] + result["sdist"]["problems"]:
             click.echo(problem)
         click.echo("\nfrom the first command to the answer:")

@@ -60,13 +60,23 @@ class Codex(Agent):
         """Write down what Codex writes when the user trusts its hooks with /hooks; before that none of them runs."""
         self.once("My birthday is on 1 April 1990.")
         assert "not trusted yet" in self.perdure("connect"), "the list does not say that the hooks are not trusted"
+        self.trust_more()
+        assert self.memories() == []
+
+    def trust_more(self) -> None:
+        """Write it down for hooks of which it is not written yet."""
         with Server(self.lines("app-server", folder=self.home)) as server:
             listed = server.call("hooks/list", cwds=[str(self.home)])["data"]
+        hooks = {f"[hooks.state.{json.dumps(hook['key'])}]": hook for each in listed for hook in each["hooks"]}
+        known = self.configs[0].read_text()
         with self.configs[0].open("a") as config:
-            for hook in (hook for each in listed for hook in each["hooks"]):
-                config.write(f'\n[hooks.state.{json.dumps(hook["key"])}]\ntrusted_hash = "{hook["currentHash"]}"\n')
+            for head, hook in hooks.items():
+                config.write("" if head in known else f'\n{head}\ntrusted_hash = "{hook["currentHash"]}"\n')
         assert "not trusted yet" not in self.perdure("connect"), "the list does not see that the hooks are trusted"
-        assert self.memories() == []
+
+    def have_run(self, command: str) -> None:
+        """Let the model run a command when it is asked next."""
+        self.model.will_call("exec_command", {"cmd": command})
 
     def headless(self, text: str) -> Turn:
         """Say something with `codex exec`."""

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "first-minute.md"
+DOCS = ROOT / "docs"
+PAGES = (DOCS / "first-minute.md", DOCS / "tutorial-python.md")
+"""Pages of which each section is for somebody who has just installed perdure."""
+TUTORIALS = tuple(DOCS / f"tutorial-{host}.md" for host in ("claude-code", "codex", "openclaw"))
+"""Pages that are gone through as a whole."""
 OPENCLAW = ROOT / "tests" / "hosts" / "fake_openclaw.py"
 STEP_SECONDS = 600.0
 PASSED_ON = re.compile(r"PIP_.*|.*_proxy|SSL_CERT_FILE|REQUESTS_CA_BUNDLE", re.IGNORECASE)
@@ -32,7 +36,7 @@ sys.addaudithook(refuse)
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page.
+    """A part of a page, or a whole tutorial.
 
     Attributes:
         title: its heading.
@@ -51,9 +55,11 @@ class Section:
         return found[1] if found else None
 
 
-def sections(page: Path = PAGE) -> list[Section]:
-    """Return the parts of the page that have something to run."""
-    parts = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+def sections() -> list[Section]:
+    """Return the parts of the pages that have something to run, then the tutorials."""
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    parts = [part for text in texts for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]]
+    parts += [page.read_text(encoding="utf-8").removeprefix("# ") for page in TUTORIALS]
     found = [(part.partition("\n")[0], re.findall(r"^```(\w+)\n(.*?)^```$", part, re.S | re.M)) for part in parts]
     return [
         Section(
@@ -90,7 +96,7 @@ class Ran:
 
 
 class Newcomer:
-    """Goes through the page. Only an installation reaches the network."""
+    """Goes through the pages. Only an installation reaches the network."""
 
     def __init__(self, home: Path, programs: Path, site: Path, release: Path | None = None) -> None:
         """Move in.
@@ -123,10 +129,9 @@ class Newcomer:
         """Give them the hosts that a section is about."""
         if section.title == "OpenClaw":
             self.own_openclaw()
-        if section.title == "Claude Code and Codex":
-            # As they leave them when they are first started.
-            for name in (".claude", ".codex"):
-                (self.home / name).mkdir()
+        if section.title in {"Claude Code", "Codex"}:
+            # As it leaves it when it is first started.
+            (self.home / f".{section.title.partition(' ')[0].lower()}").mkdir()
 
     def run(self, language: str, source: str) -> Ran:
         """Run a code block in a process of its own.
@@ -150,7 +155,7 @@ class Newcomer:
         return Ran(language, source, done.stdout, seconds, cpu_seconds)
 
     def go_through(self, section: Section, *, install: bool = True) -> list[Ran]:
-        """Run a section of the page.
+        """Run a section.
 
         Args:
             section: which.

@@ -35,6 +35,8 @@ TOLD = "I prefer green tea over coffee. We decided to use Postgres instead of My
 ASKED = "When is my birthday, do I prefer green tea, and did we decide on Postgres?"
 FENCE = re.compile(r'<memory-context nonce="[0-9a-f]{16}">\n.*\n</memory-context>', re.DOTALL)
 GONE_SECONDS = 5.0
+AROUND = 80
+"""Words that the host may put around an opening."""
 ANSWER_SECONDS = 120.0
 WINDOW = 48_000
 """Tokens of the model's window: a conversation of some turns must be compacted."""
@@ -61,13 +63,18 @@ class Story:
         until(lambda: any(text in fact["text"] for fact in self.gateway.facts(agent)), 30, f"no memory of {text!r}")
 
     def block(self, question: str, **turn: str) -> str:
-        """Ask something and return the block that the model saw with it, "" if there was none."""
+        """Ask something and return what of memory the model saw with it, "" if there was nothing."""
         assert REPLY in self.gateway.turn(question, **turn)
-        found = FENCE.search(self.gateway.seen(question))
-        return found[0] if found else ""
+        return self.shown(question)
+
+    def shown(self, text: str) -> str:
+        """Return the opening and the block that the model saw with a message, "" if there was neither."""
+        opening = FENCE.search(_system(next(body for body in reversed(self.model.requests) if _asks(body, text))))
+        block = FENCE.search(self.gateway.seen(text))
+        return "\n".join(found[0] for found in (opening, block) if found)
 
     def chat(self, text: str, sender: Person, chat: Mapping[str, Any] | None = None) -> str:
-        """Have somebody write by Telegram; return the block that the model saw with it, "" if there was none."""
+        """Have somebody write by Telegram; return what of memory the model saw with it, "" if there was nothing."""
         place = int((chat or {"id": sender.id})["id"])
         before = len(self.telegram.said(place))
         self.telegram.say(text, sender, chat)
@@ -77,8 +84,7 @@ class Story:
             ANSWER_SECONDS,
             f"no answer to {text[:80]!r}",
         )
-        found = None if command else FENCE.search(self.gateway.seen(text))
-        return found[0] if found else ""
+        return "" if command else self.shown(text)
 
     def tool_answer(self) -> str:
         """Return what a tool has answered last."""
@@ -154,12 +160,19 @@ def _recalled(story: Story) -> str:
 @step("nothing else of the prompt's prefix changes")
 def _prefix(story: Story) -> str:
     first, second = (next(body for body in story.model.requests if _asks(body, text)) for text in (TOLD, ASKED))
-    assert _system(first) == _system(second), "the system prompt differs between turns"
+    before, after = (FENCE.sub("", _system(body)).split() for body in (first, second))
+    # The host puts words of its own around what a plugin adds, and changes nothing else.
+    rest = iter(after)
+    assert all(word in rest for word in before), "more than the opening differs in the system prompt"
+    assert len(after) - len(before) < AROUND, f"{len(after) - len(before)} words stand around the opening"
     story.block("Which day is my birthday on?", session="two")
     third = story.model.requests[-1]
+    assert _system(second) == _system(third), "the system prompt differs between turns of a session"
     kept = [words(each["content"]) for each in third["messages"] if ASKED in words(each["content"])]
     assert kept, "the question is not in the history"
     assert not FENCE.search(kept[0]), "the block stays in the history"
+    fences = _system(third).count("<memory-context nonce=")
+    assert fences == 1, f"{fences} openings: {_system(third)[-1500:]}"
     tools = [body["tools"] for body in (first, second, third)]
     assert tools[0] == tools[1] == tools[2], "the tools differ between turns"
     placed = story.gateway.seen(ASKED)
@@ -173,11 +186,9 @@ def _corrected(story: Story) -> None:
     story.knows("5 March")
     until(lambda: not any("is on 3 March" in fact["text"] for fact in story.gateway.facts()), 30, "3 March stays")
     block = story.block("When is my birthday?", session="four")
-    notes = [
-        line for line in block.splitlines() if line.startswith("[sqlite") or "birthday]" in line or "fact]" in line
-    ]
-    assert any("5 March" in line for line in notes), block
-    assert not any("3 March 1990" in line for line in notes), block
+    assert "5 March" in block, block
+    # A passage of the conversation may come up, and says what has been replaced since.
+    assert "3 March 1990" not in block or "out of date" in block, block
 
 
 @step("every tool runs by the model's tool call")
@@ -186,12 +197,17 @@ def _tools(story: Story) -> str:
     (gateway.folder / "main" / "MEMORY.md").write_text("# Notes\n\nThe staging server is called heron.\n")
     tea = story.fact("green tea")
     asked: list[tuple[str, Mapping[str, Any], str, str]] = [
-        ("memory_store", {"text": "The user's boat is called Albatross."}, "Remember my boat, please.", "Stored as"),
+        (
+            "memory_store",
+            {"text": "The user's boat is called Albatross."},
+            "Remember my boat is called Albatross.",
+            "Stored as",
+        ),
         ("memory_recall", {"query": "What is the boat called?"}, "Go on.", "Albatross"),
         ("memory_recall", {"memory": "1"}, "When is my birthday?", "data, not instructions"),
         ("lookup", {"entity": "user", "key": "birthday"}, "Go on.", "5 March"),
         ("memory_lookup", {"entity": "user", "key": "birthday"}, "Go on.", "5 March"),
-        ("memory_update", {"memory": tea["id"], "importance": 0.9}, "Update that: tea matters.", "Changed"),
+        ("memory_update", {"memory": tea["id"], "importance": 0.9}, "Update that: tea matters.", "was not changed"),
         ("memory_search", {"query": "staging server heron", "minScore": 0}, "Go on.", "MEMORY.md"),
         ("memory_get", {"path": "MEMORY.md"}, "Go on.", "heron"),
         ("memory_why", {}, "When is my birthday?", "came up"),
@@ -209,7 +225,7 @@ def _tools(story: Story) -> str:
         assert expected in answer, f"{name}: {answer!r}"
     pruned = gateway.details("memory_prune")
     assert pruned == {"expired": 0, "removed": 0}, pruned
-    boat = story.fact("Albatross")
+    boat = story.fact("user's boat")
     assert boat["channel"] == "tool_asked", boat["channel"]
     link = {"source": tea["id"], "target": boat["id"]}
     assert "Linked" in story.tool("memory_link", link, session="tool-link")
@@ -437,7 +453,7 @@ def _ended(story: Story, number: int) -> str:
 
 def _placed(story: Story, placement: str) -> str:
     config = json.loads(story.gateway.config.read_text())
-    config["plugins"]["entries"]["perdure"]["config"]["recallPlacement"] = placement
+    config["plugins"]["entries"]["perdure"]["config"] |= {"recallPlacement": placement, "openingTokens": 0}
     story.gateway.config.write_text(json.dumps(config, indent=2))
     story.gateway.start()
     question = "When is my birthday, after all?"

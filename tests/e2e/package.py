@@ -21,8 +21,11 @@ DATA = (
         for folder in ("capture", "consolidation", "embed", "models", "recall", "secrets", "speech", "text")
     ),
     *(f"perdure/{folder}/data/*.toml" for folder in ("api", "cli", "files", "hosts/command", "hosts/mcp", "importers")),
-    *(f"perdure/{path}.sql" for path in ("files/data/index", "postgres/forgotten", "postgres/schema")),
-    *(f"perdure/{path}.sql" for path in ("store/forgotten", "store/schema", "vault/schema")),
+    *(f"perdure/postgres/{name}.sql" for name in ("begun", "forgotten", "schema", "triggers")),
+    *(
+        f"perdure/{path}.sql"
+        for path in ("files/data/index", "store/forgotten", "store/schema", "store/triggers", "vault/schema")
+    ),
     "perdure/cli/data/*.json",
     "perdure/capture/data/heads.npz",
     "perdure/embed/data/LICENSE",
@@ -32,10 +35,13 @@ DATA = (
     "perdure/recall/data/gate.json",
     "perdure/recall/data/kinds.json",
     "perdure/recall/data/need.json",
+    "perdure/recall/data/topics.json",
+    "perdure/recall/data/triggered.json",
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",
     "perdure/hosts/openclaw/plugin.toml",
+    "perdure/importers/data/trial.html",
     "perdure/ui/static/*",
     "perdure/ui/templates/*.html",
 )
@@ -45,6 +51,7 @@ LARGE = {
     "perdure/embed/data/tokenizer.json": 500_000,
     "perdure/capture/data/heads.npz": 500_000,
     "perdure/recall/data/gate.json": 450_000,
+    "perdure/recall/data/triggered.json": 450_000,
 }
 """Bytes that the large files may have."""
 FILE_BYTES = 64_000

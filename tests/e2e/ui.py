@@ -134,12 +134,12 @@ def forget(story: Story) -> None:
 def turn(story: Story) -> str:
     page = story.go("turns")
     page.click("text=snack for the trip")
-    page.click("text=Ask again with today's memories")
-    assert "Today it would be" in page.inner_text("main")
+    page.click("text=Replay with today's memories")
+    assert "The same prompt today" in page.inner_text("main")
     page.fill("#missing", "peanuts")
     page.click("button:has-text('Find')")
-    page.click("button:has-text('This one')")
-    assert "should have come" in page.inner_text(".said")
+    page.click("button:has-text('Mark')")
+    assert "should have been recalled" in page.inner_text(".said")
     with story.memory() as memory:
         [marked] = memory.turns.past(marked=True)
         assert list(marked.marks.values()) == [True]
@@ -150,9 +150,9 @@ def turn(story: Story) -> str:
 def purge(story: Story) -> None:
     page = story.go("memories?q=Nordwind")
     page.click("#found a.row")
-    page.click("text=Remove for good")
+    page.click("text=Delete permanently")
     assert any("Nordwind" in text for text in story.texts())
-    page.click("text=Yes, purge")
+    page.click("button:has-text('Delete permanently')")
     assert not any("Nordwind" in text for text in story.texts())
 
 
@@ -162,7 +162,7 @@ def review(story: Story) -> None:
     assert page.locator("text=Approve").count() == 2
     page.click("text=Approve >> nth=0")
     page.click("text=Reject >> nth=0")
-    assert "Nothing waits." in page.inner_text("main")
+    assert "Nothing is pending." in page.inner_text("main")
 
 
 @step("all of it is read and used without a script")

@@ -81,7 +81,7 @@ def test_a_damaged_index_is_answered_from_the_files_and_built_anew(
     harm(home)
     answer = memory.files.search(QUESTION)
     assert (answer.backend, answer.provider) == ("substring", "none")
-    assert answer.reason == "the index is damaged; it is being built anew, and the files are read meanwhile"
+    assert answer.reason == "the index is damaged; while it is being rebuilt, the files are searched directly"
     assert answer.results[0].citation == "MEMORY.md#L1-L3"
     assert memory.settle()
     healed = memory.files.search(QUESTION)

@@ -45,6 +45,8 @@ def test_what_stands_in_the_owners_own_file_is_named(memory: Memory, tmp_path: P
     fact = memory.store(SAID)
     purged = memory.admin.purge(fact.id)
     assert purged.state == "certified"
-    assert [kind for _, kind in purged.kept] == ["index: the text stands in a file or session file that is not ours"]
+    assert [kind for _, kind in purged.kept] == [
+        "index: the text is in a file or session file that perdure does not own"
+    ]
     assert memory.files.search("zanzibar password hint").results
     memory.close()

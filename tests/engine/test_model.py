@@ -158,7 +158,7 @@ def test_another_process_uses_the_models_of_the_store_and_says_so(store: Store, 
     assert opened.model.wait(30)
     assert opened.dims() == 32
     assert "hash (32 dimensions)" in opened.model.state
-    assert "not of hash (48 dimensions)" in opened.model.state
+    assert "not from hash (48 dimensions)" in opened.model.state
     assert "perdure model switch" in opened.model.state
     assert uncalibrated(store) == space(32)
 
@@ -169,7 +169,7 @@ def test_a_model_that_cannot_be_made_here_leaves_words(store: Store, open_model:
     add(store)
     opened = open_model()
     assert not opened.model.wait(30)
-    assert opened.model.state.startswith("lexical only: this store's vectors are of model theirs (32 dimensions)")
+    assert opened.model.state.startswith("keyword only: this store's vectors are from model theirs (32 dimensions)")
     assert legs(store, opened.model) == [(TEXT, LEXICAL)]
     assert store.space() == theirs
 
@@ -203,7 +203,7 @@ def test_it_follows_a_switch_and_goes_by_words_meanwhile(store: Store, open_mode
     assert legs(store, opened.model) == [(TEXT, LEXICAL)]
     assert opened.dims() is None
     assert opened.model.embedder() is None
-    assert opened.model.state.startswith("loading: this store's vectors are of model hash (48 dimensions)")
+    assert opened.model.state.startswith("loading: this store's vectors are now from model hash (48 dimensions)")
     hold.set()
     assert opened.model.wait(30)
     assert opened.dims() == 48
@@ -226,7 +226,7 @@ def test_it_follows_the_way_back(store: Store, open_model: OpenModel) -> None:
     assert opened.model.wait(30)
     assert opened.dims() == 32
     assert opened.ready[0] == "ready: hash"
-    assert opened.ready[1].startswith("ready: hash; this store's vectors are of model hash (32 dimensions)")
+    assert opened.ready[1].startswith("ready: hash; this store's vectors are from model hash (32 dimensions)")
 
 
 class TestSwitchByItself:
@@ -253,8 +253,8 @@ class TestSwitchByItself:
         opened = open_model(embedder_model="32")
         assert not opened.model.wait(30), "vectors of other files must not be compared"
         assert opened.model.state == (
-            "lexical only: the files of model hash (32 dimensions) are not those of before, so each memory gets a new "
-            "vector by itself; switching to hash (32 dimensions): 0 of 1 memory"
+            "keyword only: the files of model hash (32 dimensions) have changed, so every memory is re-embedded "
+            "automatically; switching to hash (32 dimensions): 0 of 1 memory"
         )
         assert legs(store, opened.model) == [(TEXT, LEXICAL)]
         assert opened.switching == ["start"]
@@ -305,7 +305,7 @@ def test_without_an_embedder_nothing_is_loaded_or_followed(store: Store, open_mo
     assert not opened.model.wait(30)
     change(store, 48)
     assert opened.dims() is None
-    assert opened.model.state == "off by setting"
+    assert opened.model.state == "disabled by setting"
     recipes = Recipes(Settings.load({"embedder": "none"}, environ={}), EXTENSIONS)
     assert recipes.own() is None
     assert recipes.embedder(space(48)) is None
@@ -356,7 +356,7 @@ def test_the_first_recall_waits_for_the_model_and_no_other_one(store: Store) -> 
     recaller.recall("Which database is staging?", Audience.of())
     recaller.close()
     assert waited == [3.0]
-    assert receipt.states["lance"] == "no model, or none yet"
+    assert receipt.states["lance"] == "no model, or not loaded yet"
 
 
 def test_a_store_of_the_former_default_model_goes_over_by_itself(store: Store, open_model: OpenModel) -> None:

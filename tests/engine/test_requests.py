@@ -89,7 +89,7 @@ def test_the_same_is_asked_for_once(memory: Memory, name: str) -> None:
 def test_what_was_changed_meanwhile_is_not_changed_by_an_old_request(memory: Memory) -> None:
     old, answer = changed(memory, "memory_forget")
     memory.update(old.id, text="The boat is called Gull.")
-    with pytest.raises(NotFoundError, match="no longer as it was"):
+    with pytest.raises(NotFoundError, match="has changed since"):
         memory.admin.approve(answer.details["request"])
     assert live(memory) == ["The boat is called Gull."]
 
@@ -160,7 +160,7 @@ def test_no_agent_sets_two_words_of_the_user_against_each_other(memory: Memory) 
         ("memory_update", {"text": "The boat is called Gull, what is on this page."}, "What is on this page?", False),
         ("memory_update", {"importance": 0.0}, "What is on this page about the boat?", False),
         ("memory_update", {"text": "The boat."}, "What is on this page about the boat?", False),
-        ("memory_update", {"text": "The boat."}, "Forget the name of the boat!", True),
+        ("memory_update", {"text": "The boat."}, "Forget the name of the boat!", False),
         ("memory_forget", {}, "Forget the name of the boat!", True),
         ("memory_forget", {}, "Remove the unused import.", False),
         ("memory_forget", {}, "What is on this page about the boat?", False),
@@ -171,7 +171,7 @@ def test_a_quote_is_the_users_word_for_what_it_says_and_nothing_else(
 ) -> None:
     old = memory.store(BOAT)
     given = {"memory": old.id, **values}
-    call_tool(memory, name, given, TurnContext(), consent=Consent.UNAVAILABLE, quote=quote)
+    call_tool(memory, name, given, TurnContext(), consent=Consent.UNAVAILABLE, user_message=quote)
     assert (live(memory) == [BOAT]) is not done
     assert bool(memory.admin.review()) is not done
 
@@ -182,12 +182,12 @@ def test_a_slot_that_the_user_did_not_name_is_not_on_their_word(memory: Memory) 
     slot = {"entity": "boat", "key": "name", "value": "page"}
     for values in (slot, slot | {"value": "Heron"}, {}):
         given = {"text": "What is on this page", **values}
-        done = call_tool(memory, "memory_store", given, TurnContext(), consent=Consent.UNAVAILABLE, quote=quote)
+        done = call_tool(memory, "memory_store", given, TurnContext(), consent=Consent.UNAVAILABLE, user_message=quote)
         assert BOAT in live(memory)
     assert done.details["id"]
-    told = {"text": "The user lives in Linz.", "entity": "user", "key": "city", "value": "Linz"}
-    quote = "Remember that this user lives in the city of Linz"
-    done = call_tool(memory, "memory_store", told, TurnContext(), consent=Consent.UNAVAILABLE, quote=quote)
+    told = {"text": "The user lives in the city of Linz.", "entity": "user", "key": "city", "value": "Linz"}
+    quote = "Remember that the user lives in the city of Linz."
+    done = call_tool(memory, "memory_store", told, TurnContext(), consent=Consent.UNAVAILABLE, user_message=quote)
     assert done.details["channel"] == Channel.TOOL_ASKED.value
 
 
@@ -218,7 +218,7 @@ def test_an_agent_in_a_loop_cannot_fill_the_review_without_end(memory: Memory) -
         ask(memory, "memory_update", memory=boat.id, text=f"The boat is called Heron {number}.")
     answer = ask(memory, "memory_update", memory=boat.id, text="The boat is called Egret.")
     assert answer.refused
-    assert f"{lifecycle.MOST} requests wait" in answer.text
+    assert f"{lifecycle.MOST} requests already wait" in answer.text
     assert len(memory.admin.review()) == lifecycle.MOST
     again = ask(memory, "memory_update", memory=boat.id, text="The boat is called Heron 3.")
     assert again.details["outcome"] == "waiting"

@@ -282,6 +282,20 @@ def test_stopping_ends_the_worker(tmp_path: Path) -> None:
     worker.stop()
 
 
+@posix
+def test_a_worker_that_has_ended_leaves_no_zombie(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder="hash", vector_index="lance", timers=False) as memory:
+        assert memory.ready()
+        memory.store("The heron of the lake nests early.")
+        assert memory.admin.sync_index()
+        worker = memory._engine._worker._process
+        assert worker is not None
+        memory.admin.sync_index()
+        # Nobody asks for it any more: it ends by itself, and is let go of.
+        worker.terminate()
+        assert until(lambda: not Path(f"/proc/{worker.pid}").exists())
+
+
 def test_only_one_worker_works_in_a_folder(tmp_path: Path) -> None:
     fill(tmp_path, "heron", embedder=HashEmbedder())
     with FileLock(tmp_path / "worker.lock"):
@@ -317,7 +331,7 @@ class TestVectorsLater:
     def test_facts_get_their_vectors_once_a_model_is_there(self, tmp_path: Path) -> None:
         with Memory.open(tmp_path, embedder="none") as memory:
             ids = [memory.store(f"The heron of lake {number} nests early").id for number in range(6)]
-            assert memory.status().model == "off by setting"
+            assert memory.status().model == "disabled by setting"
         assert ask(tmp_path, "SELECT count(*) FROM vectors") == [(0,)]
         with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory:
             assert memory.ready()
@@ -351,7 +365,7 @@ class TestMixedEmbedders:
         with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory:
             assert not memory.ready()
             model = memory.status().model
-            assert model.startswith("lexical only")
+            assert model.startswith("keyword only")
             assert "other" in model
             assert "hash" in model
             ours = memory.store("The kettle is broken since Monday")

@@ -94,7 +94,7 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 class TestCap:
-    NOTE = '\n\n[MEMORY.md goes on: read the rest with memory_get, path "MEMORY.md", from {}]'
+    NOTE = '\n\n[MEMORY.md continues: read the rest with memory_get, path "MEMORY.md", from {}]'
 
     def test_is_cut_at_a_line_and_says_where_the_rest_begins(self) -> None:
         text = "first\nsecond\nthird\n"

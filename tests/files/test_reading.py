@@ -133,7 +133,7 @@ class TestPlaces:
         assert read_memory(roots, "USER.md#L4-L6") == Reading("USER.md", "", 4, 3, 0, missing=True)
 
     def test_without_roots_nothing_is_memory(self) -> None:
-        with pytest.raises(InputError, match="no memory file"):
+        with pytest.raises(InputError, match="not a memory file"):
             read_memory([], "MEMORY.md")
 
     def test_of_two_roots_with_the_name_the_first_that_has_the_file(self, tmp_path: Path) -> None:

@@ -336,7 +336,7 @@ class TestChangingFiles:
     def test_are_given_up_if_they_never_rest(self, tmp_path: Path, change: Callable[[Changing], None]) -> None:
         file = Changing(tmp_path / "a.md", 100)
         file.path.write_bytes(b"y" * 1_000)
-        with at_calls_of("read", bool, lambda: change(file)), pytest.raises(InputError, match="each of 4 readings"):
+        with at_calls_of("read", bool, lambda: change(file)), pytest.raises(InputError, match="each of 4 reads"):
             read_inside(tmp_path, "a.md", LIMIT)
         assert file.done == 4
 

@@ -503,7 +503,7 @@ class TestLadder:
         answer = library.search.search(Ask("heron"), OWNER, lambda: library.roots, full)
         assert (answer.backend, answer.reason) == (
             "hybrid",
-            "the index cannot be brought up to date: the disk is full",
+            "the index cannot be updated: the disk is full",
         )
         assert [result.path for result in answer.results] == ["MEMORY.md"]
 
@@ -527,7 +527,7 @@ class TestLadder:
     def test_disabled_without_anything_that_can_be_read(self, library: Library) -> None:
         answer = library.ask("heron")
         assert answer.disabled
-        assert "no file that could be read" in str(answer.reason)
+        assert "no file to search instead" in str(answer.reason)
         library.write("MEMORY.md", HERON, Scope("agent", "bob"))
         assert library.ask("heron").disabled
 

@@ -170,9 +170,9 @@ def test_an_implementation_for_another_project_is_not_called() -> None:
 def test_get_lists_the_known_names() -> None:
     extensions = ExtensionManager.load(builtins=[("one", Builtin("beta", "alpha"))])
 
-    with pytest.raises(ExtensionError, match="'gamma' is not among the embedders; known are: alpha, beta"):
+    with pytest.raises(ExtensionError, match="'gamma' is not among the embedders; available: alpha, beta"):
         extensions.get("embedders", "gamma")
-    with pytest.raises(ExtensionError, match="known are: none"):
+    with pytest.raises(ExtensionError, match="available: none"):
         extensions.get("hosts", "gamma")
     with pytest.raises(ExtensionError, match="embedders, rerankers, capture_rules, hosts"):
         extensions.get("embedder", "alpha")  # type: ignore[arg-type]

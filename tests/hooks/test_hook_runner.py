@@ -305,7 +305,7 @@ def test_what_does_not_fit_the_hooks_is_refused_whole() -> None:
 
     runner = HookRunner()
     refused: list[tuple[Recorder, str]] = [
-        (Misspelt(), "no hook befor_agent_start; known are: .*host_started"),
+        (Misspelt(), "no hook befor_agent_start; known hooks: .*host_started"),
         (WrongParameter(), "session"),
         (Wrapper(), "its agent_end is a wrapper"),
     ]
@@ -322,7 +322,7 @@ def test_a_name_and_a_plugin_register_once() -> None:
     runner, recorder = HookRunner(), Recorder()
     runner.register(recorder, "one")
 
-    with pytest.raises(ExtensionError, match="'one' is registered already"):
+    with pytest.raises(ExtensionError, match="'one' is already registered"):
         runner.register(Recorder(), "one")
     with pytest.raises(ExtensionError, match="as 'one'"):
         runner.register(recorder, "two")

@@ -53,7 +53,7 @@ def test_a_late_plugin_is_left_alone_until_it_has_ended(caplog: pytest.LogCaptur
         runner.register(blocks, "slow")
         try:
             assert await runner.a_before_agent_start("1", (), CONTEXT) == (Recall("quick"),)
-            assert caplog.messages == ["plugin 'slow' gave no answer to hook before_agent_start within 0.5 s"]
+            assert caplog.messages == ["plugin 'slow' did not answer hook before_agent_start within 0.5 s"]
             assert blocks.entered.is_set()
 
             assert await runner.a_before_agent_start("2", (), CONTEXT) == (Recall("quick"),)
@@ -88,7 +88,7 @@ def test_an_async_implementation_that_is_late_is_cancelled(caplog: pytest.LogCap
 
     assert ask(runner) == ()
     assert cancelled == [True]
-    assert caplog.messages == ["plugin 'sleeps' gave no answer to hook before_agent_start within 0.5 s"]
+    assert caplog.messages == ["plugin 'sleeps' did not answer hook before_agent_start within 0.5 s"]
 
 
 @pytest.mark.parametrize("error", [ValueError, TimeoutError, StopIteration, asyncio.CancelledError])

@@ -36,7 +36,8 @@ class Child:
             reader.start()
         self._count = 0
         if ready:
-            self.call("initialize", protocol=2, config={"home": str(home), "embedder": "none", **config})
+            plain = {"home": str(home), "embedder": "none", "opening_tokens": 0}
+            self.call("initialize", protocol=2, config={**plain, **config})
 
     def raw(self, line: bytes) -> None:
         """Send bytes as they are."""

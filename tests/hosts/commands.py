@@ -20,7 +20,9 @@ from perdure.hosts.command.dialects import DIALECTS
 from tests.waiting import until
 
 SECRET = "SOME_API_KEY"
-PATIENT = "import sys; from perdure.service import client; client.SECONDS = 50; client.main(sys.argv[1:])"
+PATIENT = (
+    "import sys; from perdure.service import client; client.SECONDS = client.PATIENCE = 50; client.main(sys.argv[1:])"
+)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ let service;
 let capability;
 let current = {};
 const api = {
-  pluginConfig: { python, home, embedder: "none", recallTimeoutMs: Number(recallMs), ...JSON.parse(process.env.OWN_CONFIG ?? "{}") },
+  pluginConfig: { python, home, embedder: "none", opening_tokens: 0, recallTimeoutMs: Number(recallMs), ...JSON.parse(process.env.OWN_CONFIG ?? "{}") },
   config: {},
   runtime: { config: { current: () => current } },
   logger: { warn: (text) => warnings.push(text), info: () => {} },

@@ -55,14 +55,23 @@ def test_a_fact_of_one_session_comes_up_in_the_next(home: Path) -> None:
 
 def test_what_a_program_has_the_host_run_is_not_kept(home: Path) -> None:
     assert listening(home)
-    hook(home, "prompt", payload("prompt", "s1", prompt="My parrot is called Otto."), env=begun("sdk-cli"))
-    hook(home, "prompt", payload("prompt", "s2", prompt="My favourite editor is Helix."), env=begun("claude-vscode"))
+    # What the helper has not read when it is killed is lost: a host that waits longer has it.
+    for prompt, way in (("My parrot is called Otto.", "sdk-cli"), ("My favourite editor is Helix.", "claude-vscode")):
+        hook(home, "prompt", payload("prompt", way, prompt=prompt), patient=True, env=begun(way))
     kill(home)
     assert known(home) == ["My favourite editor is Helix."]
 
 
 def begun(way: str) -> dict[str, str]:
     return {**os.environ, "CLAUDE_CODE_ENTRYPOINT": way}
+
+
+def test_before_a_tool_runs_a_hook_without_a_helper_says_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_HELPER", "0")
+    monkeypatch.setenv("PERDURE_AGENT_LOG_REMINDS", "true")
+    given = {"tool_input": {"command": "make test"}, "tool_use_id": "toolu_1"}
+    assert hook(home, "tool", payload("tool", "s1", **given)) == b""
+    assert not home.exists()
 
 
 def test_without_a_helper_words_alone_answer_and_what_is_said_is_kept(home: Path, monkeypatch: Any) -> None:
@@ -72,10 +81,22 @@ def test_without_a_helper_words_alone_answer_and_what_is_said_is_kept(home: Path
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/proc")
     monkeypatch.setenv("TMPDIR", "/proc")
     assert b"Helix" in hook(home, "prompt", payload("prompt", "s", prompt=QUESTION), patient=True)
-    hook(home, "prompt", payload("prompt", "t", prompt="My favourite cheese is Comte."))
+    hook(home, "prompt", payload("prompt", "t", prompt="My favourite cheese is Comte."), patient=True)
     assert not helpers(home)
     until(lambda: not processes(home, b"--host"))
     assert "My favourite cheese is Comte." in known(home)
+
+
+def test_without_a_helper_a_session_is_opened_once(home: Path, monkeypatch: Any) -> None:
+    with Memory.open(home) as memory:
+        memory.store("Always answer in metric units.")
+    monkeypatch.setenv("PERDURE_HELPER", "0")
+    first, second = (
+        hook(home, "prompt", payload("prompt", "s", prompt=prompt, prompt_id=prompt[:4]), patient=True)
+        for prompt in ("Write a sonnet about rain.", "Now one about snow.")
+    )
+    assert b"metric" in first
+    assert second == b""
 
 
 def test_the_helper_holds_nothing_of_the_host(home: Path) -> None:
@@ -237,7 +258,7 @@ def test_a_request_that_fails_does_not_end_the_helper(home: Path) -> None:
     thread = threading.Thread(target=helper.serve)
     thread.start()
     assert "ZeroDivisionError" in str(ask(str(home), "fail", b"", 10))
-    assert "no method" in str(ask(str(home), "dance", b"", 10))
+    assert "unknown method" in str(ask(str(home), "dance", b"", 10))
     assert ask(str(home), "echo", b"one\ntwo\0three", 10) == ("ok", b"one\ntwo\0three")
     helper.stop()
     thread.join(60)

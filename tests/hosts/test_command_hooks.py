@@ -51,6 +51,7 @@ class Agent:
 def hooks(tmp_path: Path) -> Iterator[CommandHooks]:
     made = CommandHooks(tmp_path / "memory")
     made.open()
+    made.store().ready()
     yield made
     made.close()
 
@@ -64,6 +65,7 @@ def texts(hooks: CommandHooks) -> list[str]:
 def settle(hooks: CommandHooks) -> None:
     hooks.close()
     hooks.open()
+    hooks.store().ready()
 
 
 def test_a_new_session_knows_what_another_was_told(hooks: CommandHooks) -> None:
@@ -93,8 +95,9 @@ def test_what_was_shown_is_not_shown_again_before_a_compaction(hooks: CommandHoo
     assert "Helix" in agent.turn(f"{question} Once more.")
 
 
-def test_a_conversation_is_given_so_much_and_no_more(hooks: CommandHooks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversation_is_given_so_much_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SESSION_TOKENS", 150)
+    hooks = CommandHooks(tmp_path / "memory", opening_tokens=0)
     teller = Agent(hooks, "s1")
     things = ("editor", "colour", "sport", "composer", "cheese", "season")
     for thing in things:
@@ -106,6 +109,7 @@ def test_a_conversation_is_given_so_much_and_no_more(hooks: CommandHooks, monkey
     assert not shown[-1]
     agent.tell("compact", trigger="auto")
     assert agent.turn(f"Which {things[-1]} is my favourite?")
+    hooks.close()
 
 
 def test_one_event_delivered_twice_at_once_is_one(hooks: CommandHooks) -> None:
@@ -148,7 +152,7 @@ def test_a_host_that_takes_nothing_with_a_prompt_is_shown_what_stands_at_the_sta
     begun = str(tell("session-start"))
     assert "Helix" in begun
     assert "tests first" in begun
-    assert "Otto" not in begun
+    assert "Otto" not in begun  # which is of the home, and was told elsewhere
     assert tell("session-start") is None
     assert tell("prompt", prompt="What is my parrot called?") is None
 
@@ -274,3 +278,20 @@ def test_what_a_program_asks_is_kept_where_the_user_wants_it(tmp_path: Path) -> 
     Agent(hooks, "s1", way="sdk-ts").turn("My favourite editor is Helix.")
     assert hooks.said("claude-code", "My favourite editor is Helix.")
     assert texts(hooks) == ["My favourite editor is Helix."]
+
+
+def test_the_hosts_own_memory_is_not_repeated_and_its_other_values_are_named(
+    hooks: CommandHooks, tmp_path: Path
+) -> None:
+    repo = tmp_path / "repo"
+    (repo / ".git").mkdir(parents=True)
+    (repo / "CLAUDE.md").write_text("# Rules\n- Package manager: npm\n- My boat is called Wanda.\n")
+    told = Agent(hooks, "s1", str(repo))
+    told.turn("Remember that our package manager is pnpm.")
+    told.turn("My boat is called Wanda.")
+    settle(hooks)
+    agent = Agent(hooks, "s2", str(repo))
+    shown = agent.tell("session-start", source="startup") + agent.turn("Which package manager do we use?")
+    assert "CLAUDE.md says npm; you said pnpm on" in shown
+    assert "Wanda" not in shown
+    assert agent.turn("What is my boat called?") == ""

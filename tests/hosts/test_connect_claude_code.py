@@ -102,9 +102,42 @@ def test_another_interpreter_or_data_folder_takes_the_place_of_the_former(machin
         "'/opt/my python/bin/python' -I -m perdure hook stop --host claude-code --home '/data/it'\"'\"'s here'",
     ]
     assert values(machine.servers)["mcpServers"]["perdure"]["args"][-2:] == ["--home", "/data/it's here"]
-    assert "cannot be run" in found().problems[0]
+    assert "cannot be started" in found().problems[0]
     machine.for_claude_code().disconnect()
     assert values(machine.settings) == MINE
+
+
+def test_it_is_asked_before_tools_run_only_if_it_is_to_remind(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = {"matcher": "Bash", "hooks": [{"type": "command", "command": "guard"}]}
+    machine.settings.write_text(json.dumps({"hooks": {"PreToolUse": [theirs]}}))
+    before = machine.settings.read_text()
+    reminding = machine.claude_code().for_user(Wiring("claude-code", reminds=True))
+    reminding.connect()
+    [first, ours] = values(machine.settings)["hooks"]["PreToolUse"]
+    assert first == theirs
+    assert ours["matcher"] == "Bash|Edit|MultiEdit|NotebookEdit|Write"
+    assert ours["hooks"][0]["command"] == f"{PYTHON} -I -m perdure hook tool --host claude-code"
+    assert ours["hooks"][0]["timeout"] == 10
+    assert found().memory == "automatic"
+    assert "agent_log_reminds is off, but its hook is installed" in found().problems[0]
+    monkeypatch.setenv("PERDURE_AGENT_LOG_REMINDS", "true")
+    assert found().problems == ()
+    machine.for_claude_code().connect()
+    assert commands(machine.settings)["PreToolUse"] == ["guard"]
+    assert "agent_log_reminds is on, but its hook is missing" in found().problems[0]
+    reminding.connect()
+    machine.for_claude_code().disconnect()
+    assert machine.settings.read_text() == before
+
+
+def test_a_hook_that_is_wanted_no_more_leaves_nothing_behind(machine: Machine) -> None:
+    machine.claude_code().for_user(Wiring("claude-code", reminds=True)).connect()
+    machine.for_claude_code().connect()
+    assert "PreToolUse" not in values(machine.settings)["hooks"]
+    machine.for_claude_code().disconnect()
+    assert not machine.settings.exists()
 
 
 def test_hooks_that_are_there_twice_become_one_and_what_the_user_set_for_one_stays(machine: Machine) -> None:
@@ -173,7 +206,7 @@ def test_missing_hooks_and_a_missing_server_are_told_of(machine: Machine) -> Non
     machine.settings.write_text(json.dumps(cut))
     assert found().memory == "none"
     assert [problem.partition(";")[0] for problem in found().problems] == [
-        "4 of 5 hooks are there",
+        "4 of 5 hooks are present",
         "its MCP server is missing",
     ]
 
@@ -287,7 +320,7 @@ def test_a_plugin_that_claude_code_loads_is_found_unless_it_is_disabled(machine:
     with pytest.raises(HostError, match="would run both"):
         machine.claude_code().refuse_twice()
     machine.for_claude_code().connect()
-    assert "both run" in found().problems[0]
+    assert "run twice" in found().problems[0]
     machine.for_claude_code().disconnect()
     machine.settings.write_text(json.dumps({"enabledPlugins": {name: False}}))
     machine.claude_code().refuse_twice()

@@ -76,7 +76,7 @@ def test_after_a_person_trusted_the_hooks_only_our_keys_go(machine: Machine, con
 def test_a_config_that_cannot_be_changed_safely_is_left_alone(machine: Machine) -> None:
     config = 'mcp_servers.docs.command = "docs"\nmodel = "x"\n[tui]\nx = 1\n'
     (machine.codex / "config.toml").write_text(config)
-    with pytest.raises(HostError, match=r"below one \[header\]"):
+    with pytest.raises(HostError, match=r"under a single \[header\]"):
         machine.for_codex().connect()
     assert [path.name for path in machine.codex.iterdir()] == ["config.toml"]
     assert (machine.codex / "config.toml").read_text() == config
@@ -90,6 +90,25 @@ def test_each_event_has_a_hook_and_no_event_more_seconds_than_codex_gives(machin
         **dict.fromkeys(EVENTS, 10),
         "SessionEnd": 3,
     }
+
+
+def test_before_tools_run_it_is_asked_of_commands_and_patches_and_trusted_by_that(machine: Machine) -> None:
+    Codex().for_user(Wiring("codex", reminds=True)).connect()
+    [group] = values(machine.codex / "hooks.json")["hooks"]["PreToolUse"]
+    assert group["matcher"] == "Bash|apply_patch"
+    trust(machine)
+    assert Codex().distrusted() == []
+    whole = (machine.codex / "hooks.json").read_bytes()
+    changed = values(machine.codex / "hooks.json")
+    changed["hooks"]["PreToolUse"][0]["matcher"] = "Bash"
+    (machine.codex / "hooks.json").write_text(json.dumps(changed))
+    assert Codex().distrusted() == ["PreToolUse"]
+    assert found().memory == "automatic"
+    assert [each for each in found().problems if "only its reminders before tools wait for trust" in each]
+    (machine.codex / "hooks.json").write_bytes(whole)
+    machine.for_codex().connect()
+    assert Codex().distrusted() == []
+    assert "pre_tool_use" not in (machine.codex / "config.toml").read_text()
 
 
 def test_hooks_of_others_keep_their_places_by_which_codex_knows_them(machine: Machine) -> None:
@@ -171,9 +190,9 @@ def test_a_record_of_trust_in_an_unknown_form_is_told_of(machine: Machine) -> No
     machine.for_codex().connect()
     with (machine.codex / "config.toml").open("a") as file:
         file.write("\n[hooks]\nstate = 7\n")
-    with pytest.raises(HostError, match="a form that perdure does not know"):
+    with pytest.raises(HostError, match="a form that perdure does not recognise"):
         Codex().distrusted()
-    assert "cannot be read" in found().problems[0]
+    assert "cannot read whether" in found().problems[0]
 
 
 def test_a_folder_that_is_a_link_is_known_by_both_names(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

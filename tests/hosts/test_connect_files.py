@@ -16,17 +16,17 @@ from perdure.hosts.connect.parts import Wiring, dump, parse
 from tests.hosts.machine import Machine, commands, values
 
 BROKEN = [
-    pytest.param(".claude.json", b'{"a": 1', "is no JSON", id="JSON"),
-    pytest.param(".claude/settings.json", b'{// mine\n"a": 1}', "is no JSON", id="comments"),
-    pytest.param(".claude/settings.json", b"\xff\xfe", "is no JSON", id="no text"),
-    pytest.param(".claude/settings.json", b"[" * 100_000, "is no JSON", id="deep"),
-    pytest.param(".claude/settings.json", b"[]", "holds no object", id="a list"),
+    pytest.param(".claude.json", b'{"a": 1', "is not valid JSON", id="JSON"),
+    pytest.param(".claude/settings.json", b'{// mine\n"a": 1}', "is not valid JSON", id="comments"),
+    pytest.param(".claude/settings.json", b"\xff\xfe", "is not valid JSON", id="no text"),
+    pytest.param(".claude/settings.json", b"[" * 100_000, "is not valid JSON", id="deep"),
+    pytest.param(".claude/settings.json", b"[]", "must contain an object", id="a list"),
     pytest.param(".claude/settings.json", b'{"hooks": []}', "'hooks'", id="hooks of another kind"),
     pytest.param(".claude/settings.json", b'{"hooks": {"Stop": {}}}', "'Stop'", id="an event of another kind"),
     pytest.param(".claude.json", b'{"mcpServers": 3}', "'mcpServers'", id="servers of another kind"),
-    pytest.param(".codex/config.toml", b"a = = 1", "is no TOML", id="TOML"),
+    pytest.param(".codex/config.toml", b"a = = 1", "is not valid TOML", id="TOML"),
     pytest.param(".codex/config.toml", b"mcp_servers = 1", "'mcp_servers'", id="servers in TOML"),
-    pytest.param(".codex/hooks.json", b"{", "is no JSON", id="hooks of Codex"),
+    pytest.param(".codex/hooks.json", b"{", "is not valid JSON", id="hooks of Codex"),
 ]
 
 
@@ -123,7 +123,7 @@ def test_a_file_that_changes_between_reading_and_writing_is_not_overwritten(mach
     machine.settings.write_text("{}")
     file = ConfigFile.read(machine.settings)
     machine.settings.write_text('{"later": 1}')
-    with pytest.raises(HostError, match="changed by somebody else"):
+    with pytest.raises(HostError, match="changed by another program"):
         file.write(b"{}")
     assert values(machine.settings) == {"later": 1}
 

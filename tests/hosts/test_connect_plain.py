@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from perdure.engine.settings import CODING
 from perdure.errors import HostError, InputError
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.connect.hermes import Hermes
 from perdure.hosts.connect.hook_hosts import PLAIN, PlainHost, plain_hosts
 from perdure.hosts.connect.parts import Wiring, parse
-from perdure.hosts.connect.survey import survey
+from perdure.hosts.connect.survey import checkups, survey
 from tests.cli.calling import call, call_json
 from tests.hosts.machine import PYTHON, Machine, values
 
@@ -101,7 +102,7 @@ def test_the_list_says_how_it_remembers(machine: Machine, host: PlainHost) -> No
     changed["hooks"].pop(DIALECTS[host.name].names["prompt"])
     host.hooks_file.write_text(json.dumps(changed))
     [found] = survey(names=[host.name])
-    assert "hooks are there" in found.problems[0]
+    assert "hooks are present" in found.problems[0]
 
 
 def test_hooks_that_gemini_does_not_run_are_told(machine: Machine) -> None:
@@ -115,7 +116,7 @@ def test_hooks_that_gemini_does_not_run_are_told(machine: Machine) -> None:
 
 def test_what_is_not_here_and_what_is_broken_is_left_alone(machine: Machine, host: PlainHost) -> None:
     host.config.write_text('{"broken": ')
-    with pytest.raises(HostError, match="mend it first"):
+    with pytest.raises(HostError, match="fix it first"):
         call("connect", host.name)
     assert host.config.read_text() == '{"broken": '
     host.config.unlink()
@@ -153,13 +154,13 @@ def test_a_rule_that_somebody_else_wrote_stays(machine: Machine, tmp_path: Path)
     rule.write_text("Mine.")
     call("disconnect", "cursor", "--project", str(tmp_path))
     assert rule.read_text() == "Mine."
-    with pytest.raises(HostError, match="somebody else"):
+    with pytest.raises(HostError, match="not written by perdure"):
         call("connect", "cursor", "--project", str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["vscode", "gemini", "hermes"])
 def test_a_host_that_takes_no_rule_of_a_project_says_so(machine: Machine, tmp_path: Path, name: str) -> None:
-    with pytest.raises((HostError, InputError), match="leave --project out"):
+    with pytest.raises((HostError, InputError), match="omit --project"):
         call("connect", name, "--project", str(tmp_path))
 
 
@@ -176,7 +177,7 @@ def hermes(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Hermes:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
 def test_hermes_is_given_a_provider_by_its_own_command(machine: Machine, hermes: Hermes, tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="no interpreter beside it"):
+    with pytest.raises(HostError, match="no Python interpreter next to it"):
         call("connect", "hermes")
     (machine.home / "bin" / "python").write_text("#!/bin/sh\nexit 1\n")
     (machine.home / "bin" / "python").chmod(0o755)
@@ -231,6 +232,59 @@ def test_comments_stay_where_the_host_allows_them(machine: Machine, host: PlainH
 def test_what_no_host_could_read_is_refused(machine: Machine, host: PlainHost) -> None:
     for broken in ('{"a": 1', '{"a": 1 // }', '{"a" /* : */ 1}', '{,, "a": 1}', "// nothing"):
         host.config.write_text(broken)
-        with pytest.raises(HostError, match="no JSON"):
+        with pytest.raises(HostError, match="not valid JSON"):
             call("connect", host.name)
         assert host.config.read_text() == broken
+
+
+def private_hosts() -> list[str]:
+    return list(call_json("config", "get", "private_hosts")["value"])
+
+
+def test_a_yes_to_what_is_private_is_kept_until_it_is_taken_back(machine: Machine, host: PlainHost) -> None:
+    assert "Its sessions do not start with" in call_json("connect", host.name)["notes"][-1]
+    assert private_hosts() == []
+    assert "health, money" in call("connect", host.name, "--private", "--dry-run").stdout
+    assert private_hosts() == []
+    assert "also start with" in call_json("connect", host.name, "--private")["notes"][-1]
+    call("connect", host.name)
+    assert private_hosts() == [host.name]
+    [told] = [each.state for each in checkups() if each.name == host.name]
+    assert "private" in told
+    call("connect", host.name, "--no-private")
+    assert private_hosts() == []
+    call("connect", host.name, "--private")
+    call("disconnect", host.name)
+    assert private_hosts() == []
+
+
+def test_what_the_environment_says_of_private_hosts_is_told_and_not_kept(
+    machine: Machine, host: PlainHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("connect", host.name)
+    monkeypatch.setenv("PERDURE_PRIVATE_HOSTS", f"{host.name},codex")
+    [told] = call_json("connect", host.name, "--no-private")["notes"][-1:]
+    assert "also start with" in told
+    assert "(set by PERDURE_PRIVATE_HOSTS in the environment)" in told
+    monkeypatch.setenv("PERDURE_PRIVATE_HOSTS", "codex")
+    [told] = call_json("connect", host.name, "--private")["notes"][-1:]
+    assert "do not start with" in told
+    assert "(not in PERDURE_PRIVATE_HOSTS in the environment)" in told
+    monkeypatch.delenv("PERDURE_PRIVATE_HOSTS")
+    assert private_hosts() == [host.name]
+
+
+def test_on_a_terminal_it_is_asked_for_once(machine: Machine, host: PlainHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perdure.hosts.connect.cli.is_asked", lambda: True)
+    refused = call("connect", host.name, stdin="n\n")
+    assert f"May a session in {host.name} also start with" in refused.stderr
+    assert private_hosts() == []
+    call("connect", host.name, stdin="y\n")
+    assert private_hosts() == [host.name]
+    assert "May a session" not in call("connect", host.name).stderr
+
+
+def test_only_a_coding_host_is_asked_about(machine: Machine) -> None:
+    assert set(DIALECTS) == CODING
+    with pytest.raises(InputError, match="omit --private"):
+        call("connect", Hermes.name, "--private")

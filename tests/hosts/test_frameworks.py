@@ -15,7 +15,7 @@ import pytest
 
 from perdure import hosts
 from perdure.text.fence import TAG
-from tests.hosts.frameworks.played import Played
+from tests.hosts.frameworks.played import Played, check_work, log_of, worked
 from tests.kit import OpenMemory, kept
 
 FACT = "The staging database is called heron."
@@ -77,6 +77,20 @@ def test_users_do_not_see_each_others_memories(play: Play, open_memory: OpenMemo
 def test_a_store_that_cannot_be_opened_stops_no_run(play: Play, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     assert play([QUESTION], home=tmp_path / "file" / "home", sync=True).answers == ["OK."]
+
+
+@pytest.mark.parametrize("name", ["openai_agents", "google_adk", "strands"])
+def test_what_the_agent_did_is_kept_in_the_repository_that_it_works_in(
+    open_memory: OpenMemory, tmp_path: Path, name: str
+) -> None:
+    pytest.importorskip(NEEDS[name], reason=f"the extra `{name.replace('_', '-')}` is not installed")
+    work: Callable[..., None] = importlib.import_module(f"tests.hosts.frameworks.{name}").work
+    memory, project = worked(open_memory, tmp_path / "work")
+    work(memory=memory)
+    assert memory.settle()
+    assert log_of(memory) == [], "it works in no repository"
+    work(memory=memory, folder=tmp_path / "work")
+    check_work(memory, project)
 
 
 @pytest.mark.parametrize("name", ["google_adk", "strands"])

@@ -92,7 +92,11 @@ def test_a_model_has_the_tools_only_if_it_is_to(open_memory: OpenMemory, host: H
 @HOSTS
 @pytest.mark.parametrize(
     ("prompt", "channel"),
-    [("Please remember the name of my boat.", Channel.TOOL_ASKED), ("What a day on the sea!", Channel.TOOL_UNASKED)],
+    [
+        ("Please remember that the boat is called Albatross.", Channel.TOOL_ASKED),
+        ("Please remember the name of my boat.", Channel.TOOL_UNASKED),
+        ("What a day on the sea!", Channel.TOOL_UNASKED),
+    ],
 )
 def test_what_a_model_stores_is_the_users_only_if_they_asked_for_it(
     open_memory: OpenMemory, home: Path, host: Host, prompt: str, channel: Channel

@@ -15,11 +15,13 @@ from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatResult
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from perdure.api.memory import Memory
 from perdure.hosts.langchain import PerdureMiddleware
 from perdure.text.fence import TAG
+from tests.hosts.frameworks.played import ASKED, WORK, Tools, check_work, worked
 from tests.kit import OpenMemory, complaints, kept
 
 FACT = "The staging database is called heron."
@@ -105,6 +107,23 @@ def test_every_call_of_a_run_has_the_same_block(open_memory: OpenMemory) -> None
     assert [(seen.count(FACT), seen.count(LATER)) for seen in model.seen] == [(1, 0), (1, 0)]
 
 
+def test_what_the_agent_did_is_kept_in_the_repository_that_it_works_in(open_memory: OpenMemory, tmp_path: Path) -> None:
+    tools = Tools()
+
+    @tool(response_format="content_and_artifact")
+    def run(command: str) -> tuple[str, dict[str, Any]]:
+        """Run a command."""
+        done = tools.run(command)
+        return done["stdout"], {"exit_code": done["exit_code"]}
+
+    memory, project = worked(open_memory, tmp_path / "work")
+    calls = [{"name": name, "args": values, "id": f"c{at}"} for at, (name, values) in enumerate(WORK)]
+    model = model_saying(*(AIMessage("", tool_calls=[call]) for call in calls))
+    middleware = PerdureMiddleware(memory, folder=tmp_path / "work")
+    sync(create_agent(model, tools=[run, tools.write_file], middleware=[middleware]), ASKED)
+    check_work(memory, project)
+
+
 def test_a_summary_of_the_conversation_is_nobodys_word(open_memory: OpenMemory, home: Path) -> None:
     memory, model = open_memory(), model_saying()
     memory.store(FACT)
@@ -153,7 +172,7 @@ def test_a_store_that_it_opened_is_closed_and_opened_again(home: Path) -> None:
 
 
 def test_a_message_of_the_same_id_in_another_thread_gets_a_block_of_its_own(open_memory: OpenMemory) -> None:
-    memory, model = open_memory(), model_saying()
+    memory, model = open_memory(opening_tokens=0), model_saying()
     memory.store(FACT)
     agent = create_agent(model, middleware=[PerdureMiddleware(memory)])
     for thread, text in (("one", QUESTION), ("two", "What is the weather like in Rome?")):

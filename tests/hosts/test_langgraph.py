@@ -305,7 +305,7 @@ def test_no_secret_is_stored(memory: Memory, home: Path, caplog: pytest.LogCaptu
         assert secret not in str(refused.value)
     memory.close()
     assert secret.encode() not in bytes_of(home)
-    assert "left out" in caplog.text
+    assert "not remembered" in caplog.text
 
 
 @for_each("value", [{"n": object()}, {"n": {1, 2}}, {"n": float("nan")}, [1], "text", 5])

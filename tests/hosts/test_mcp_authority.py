@@ -17,6 +17,7 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 from perdure.api.memory import Memory
+from perdure.api.proof import Heard
 from perdure.hooks.types import Channel
 from perdure.hosts.mcp.client import McpClient
 from perdure.hosts.mcp.desk import FACTS, Desk
@@ -60,7 +61,9 @@ class Talk:
             return await self.answer()
 
         def desk() -> Desk:
-            return Desk(self.home, self.client, said=lambda quote: quoted(quote, self.said))
+            return Desk(
+                self.home, self.client, said=lambda quote: Heard(self.said) if quoted(quote, self.said) else None
+            )
 
         server = MemoryServer(desk, patience=self.patience)
         callback = elicited if self.answer else None
@@ -224,7 +227,8 @@ def test_what_a_page_has_the_model_call_changes_nothing_where_every_call_is_let_
         fact = memory.get(boat)
         assert (fact.superseded_at, fact.forgotten_at, fact.importance, fact.tags) == (None, None, 0.5, fact.tags)
         assert "wrong" not in fact.tags
-        assert not memory.related(boat)
+        # A note of the agent's own says otherwise, and counts for less.
+        assert {each.fact.channel for each in memory.related(boat)} <= {Channel.TOOL_UNASKED}
         found = memory.recall("What is the boat called?")
         assert found is not None
         assert found.items[0].text == BOAT

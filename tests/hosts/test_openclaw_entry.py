@@ -230,6 +230,69 @@ def test_a_compaction_within_a_turn_names_the_session_alone_and_is_kept_all_the_
     host.recall_until("What is my dog called?", "Rex")
 
 
+def _worked(failed: bool, at: str) -> list[dict[str, Any]]:
+    """Return a command and what came of it, as OpenClaw tells them at the end of a turn."""
+    output = "E   AssertionError: 3 != 4\n\n(Command exited with code 1)" if failed else "4 passed"
+    details = {"status": "completed", "exitCode": int(failed), "durationMs": 40, "aggregated": output, "cwd": "/shop"}
+    call = {"type": "toolCall", "id": at, "name": "exec", "arguments": {"command": "make test"}}
+    return [
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, call], "stopReason": "toolUse"},
+        {"role": "toolResult", "toolCallId": at, "toolName": "exec", "content": [{"type": "text", "text": output}],
+         "details": details, "isError": False, "timestamp": 1_795_293_410_080},
+    ]  # fmt: skip
+
+
+def test_what_the_model_did_in_a_project_opens_its_next_session_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN_CONFIG", json.dumps({"opening_tokens": 800}))
+    host = Host(tmp_path / "home")
+    host.do("ready")
+    here = {**CTX, "workspaceDir": "/shop", "activeProjectKeys": ["github.com/me/shop"]}
+    given = {"path": "/shop/src/sum.py", "edits": [{"oldText": "return 3", "newText": "return 4"}]}
+    edit = {"type": "toolCall", "id": "e", "name": "edit", "arguments": given}
+    turn = [
+        {"role": "user", "content": [{"type": "text", "text": "Mend the sum, please."}]}, *_worked(True, "a"),
+        {"role": "assistant", "content": [{"type": "text", "text": "The sum is off by one."}, edit]},
+        {"role": "toolResult", "toolCallId": "e", "toolName": "edit", "content": [{"type": "text", "text": "done"}]},
+        *_worked(False, "b"), {"role": "assistant", "content": [{"type": "text", "text": "Green."}]},
+    ]  # fmt: skip
+
+    def opening(session: str, ctx: dict[str, Any]) -> str:
+        asked = {"prompt": "What is next?", "messages": []}
+        found = host.hook(
+            "before_prompt_build", asked, {**ctx, "sessionId": session, "sessionKey": f"agent:main:{session}"}
+        )
+        shown: str = (found or {}).get("appendSystemContext", "")
+        return shown
+
+    # Elsewhere it is nobody's concern what the model does, and none of it leaves the host.
+    host.hook("agent_end", {"success": True, "messages": turn}, {**CTX, "sessionId": "s0"})
+    host.hook("agent_end", {"success": False, "messages": turn}, {**here, "sessionId": "s1"})
+    host.hook("agent_end", {"success": True, "messages": turn}, {**here, "sessionId": "s2"})
+    assert host.do("sent") == [3, 8, 8]
+    deadline = time.monotonic() + 60
+    while "make test" not in (shown := opening(f"t{time.monotonic()}", here)):
+        assert time.monotonic() < deadline, host.do("warnings")
+        time.sleep(0.05)
+    assert "The agent changed src/sum.py." in shown
+    assert "Failed, then passed: `make test`." in shown
+    assert "make test" not in opening("s4", {**CTX, "activeProjectKeys": []})
+    host.close()
+
+
+def test_more_work_than_fits_into_a_line_costs_no_word_of_the_user(host: Host) -> None:
+    here = {**CTX, "activeProjectKeys": ["github.com/me/shop"]}
+    much = [part for at in range(60) for part in _worked(False, f"c{at}")]
+    for each in much:
+        if each["role"] == "toolResult":
+            each["content"] = [{"type": "text", "text": "x" * 150_000}]
+    said = {"role": "user", "content": [{"type": "text", "text": "My cat is called Miso."}]}
+    host.hook("agent_end", {"success": True, "messages": [said, *much]}, here)
+    assert host.do("sent") == [1]
+    host.recall_until("What is my cat called?", "Miso")
+
+
 def test_the_slot_offers_a_flush_plan_and_lines_for_the_prompt(host: Host) -> None:
     plan = host.do("flush", nowMs=1_795_325_515_000)
     assert plan["relativePath"] == "memory/2026-11-22.md"

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from perdure.cli.main import cli
 from perdure.engine.paths import data_folder
 from perdure.errors import HostError
-from perdure.hosts.openclaw.install import Installation, OpenClaw, checkups
+from perdure.hosts.openclaw.install import Installation, OpenClaw, bring_table, checkups
 from tests.cli.calling import call_json
 
 FAKE = Path(__file__).with_name("fake_openclaw.py")
@@ -161,7 +161,7 @@ def test_the_plugins_files_are_whole_and_named_by_the_package(site: Site) -> Non
     [
         ({"PATH": "/nowhere"}, "{}", "npm install -g openclaw"),
         ({"FAKE_VERSION": "2026.8.30"}, "{}", "2026.8.30 is too old, 2026.9.0 is needed"),
-        ({"FAKE_VERSION": "soon"}, "{}", "names no version"),
+        ({"FAKE_VERSION": "soon"}, "{}", "printed no version"),
         ({}, None, "openclaw onboard"),
     ],
 )
@@ -192,6 +192,24 @@ def test_the_commands_show_what_changes_and_no_secret(site: Site) -> None:
     assert run("status").return_value == 0
     assert json.loads(run("uninstall", "--json").output)["done"] is True
     assert site.config.read_bytes() == before
+
+
+def test_lancedb_comes_with_the_install_where_it_is_not_and_its_failure_is_told(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python, noted = site.folder / "python", site.folder / "noted"
+    python.write_text(
+        f'#!/bin/sh\necho "$*" >>"{noted}"\ntest ! -e "{site.folder}/offline" || {{ echo no way >&2; exit 1; }}\n'
+    )
+    python.chmod(0o755)
+    assert bring_table(str(python)) == ""
+    assert not noted.exists(), "it is installed here"
+    monkeypatch.setitem(sys.modules, "lancedb", None)
+    assert bring_table(str(python)) == ""
+    assert noted.read_text() == "-m pip install --quiet perdure[lancedb]\n"
+    (site.folder / "offline").touch()
+    assert bring_table(str(python)) == "no way"
+    assert bring_table(str(site.folder / "none")) == "FileNotFoundError"
 
 
 def wiring(site: Site) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.engine import audience_of
+from perdure.engine.audiences import audience_of
 from perdure.hosts.openclaw.mapping import (
     data_home,
     messages_of,
@@ -17,6 +17,7 @@ from perdure.hosts.openclaw.mapping import (
     prompt_of,
     state_folder,
     turn_context,
+    work_of,
 )
 
 JSON = st.recursive(
@@ -49,6 +50,7 @@ def test_any_context_is_read_and_no_agent_means_no_scope_of_its_own(ctx: dict[st
 def test_any_event_is_read(messages: Any, prompt: Any, ctx: dict[str, Any]) -> None:
     assert isinstance(prompt_of({"prompt": prompt, "currentUserMessage": messages}), str)
     assert all(message["role"] in ("user", "assistant") for message in messages_of(messages, ctx))
+    assert len(work_of(messages, ctx)) <= len(messages if isinstance(messages, list) else ())
     assert owner_asks(ctx) in (True, False)
 
 
@@ -122,6 +124,27 @@ def test_what_others_say_and_are_answered_is_left_out_whoever_asks_now(asks: boo
     ]  # fmt: skip
     kept = [each["content"] for each in messages_of(history, {"sessionKey": GROUP, "senderIsOwner": asks})]
     assert kept == ["owner", "Re owner", *(("newest", "Re newest") if asks else ())]
+
+
+def test_what_the_model_did_is_told_beside_what_was_said_and_for_the_owner_alone() -> None:
+    def worked(text: str, **marks: Any) -> list[dict[str, Any]]:
+        call = {"id": text, "name": "exec", "arguments": {"command": text}}
+        return [
+            {"role": "user", "content": text, **marks}, {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "toolResult", "toolCallId": text, "content": "ok", "details": {"exitCode": 0}},
+            {"role": "assistant", "content": f"Re {text}", "tool_calls": []},
+        ]  # fmt: skip
+
+    history = [*worked("owner", senderIsOwner=True), *worked("guest", senderIsOwner=False)]
+    ctx = {"sessionKey": GROUP, "workspaceDir": "/work"}
+    said = messages_of(history, ctx)
+    assert [each["content"] for each in said] == ["owner", "Re owner"]
+    assert not any("tool_calls" in each for each in said)
+    done = work_of(history, ctx)
+    assert [each["role"] for each in done] == ["user", "assistant", "toolResult", "assistant"]
+    assert {each["cwd"] for each in done} == {"/work"}
+    assert "guest" not in str(done)
+    assert work_of([each for each in history if not each.get("tool_calls")], ctx) == ()
 
 
 def test_a_compaction_that_names_only_the_session_is_of_the_sessions_agent() -> None:

@@ -146,7 +146,7 @@ def test_a_tool_call_counts_as_the_users_only_if_the_owner_asks_for_it(child: Ch
     _ask_until(child, "When is my birthday?")
     found = child.call("tool", name="lookup", arguments={"entity": "user", "key": "birthday"}, ctx=AGENT)
     memory = found["details"]["memories"][0]["id"]
-    child.call("before_prompt_build", event={"prompt": "Tidy up my birthday."}, ctx=AGENT)
+    child.call("before_prompt_build", event={"prompt": "My birthday is not on 3 March 1990 any more."}, ctx=AGENT)
     other = {**AGENT, "senderIsOwner": False, "ownerIsNamed": True}
     assert "did nothing" in child.tool("memory_forget", other, memory=memory)
     assert "was not forgotten" in child.tool("memory_forget", {**AGENT, "sessionId": "other"}, memory=memory)
@@ -172,7 +172,7 @@ def test_in_a_group_the_owner_is_kept_and_nobody_gets_the_owners_memories(child:
     private = {**AGENT, "senderIsOwner": False, "ownerIsNamed": True}
     for ctx in (OWNER, GUEST, GROUP, private):
         assert child.call("before_prompt_build", event={"prompt": question}, ctx=ctx) == {}
-    assert "read along" in child.tool("memory_recall", OWNER, query=question)
+    assert "others can read" in child.tool("memory_recall", OWNER, query=question)
     for ctx in (OWNER, GUEST, GROUP, private):
         assert "3 March" not in child.tool("memory_recall", ctx, query=question)
         assert "3 March" not in child.tool("memory_search", ctx, query=question, minScore=0)
@@ -219,7 +219,7 @@ def test_a_turn_that_could_not_be_kept_is_asked_for_again(child: Child, tmp_path
 def test_settings_that_are_unknown_leave_the_turn_without_memory_and_say_why(tmp_path: Path) -> None:
     with Child(tmp_path / "home", recallLimits=3) as child:
         assert child.call("before_prompt_build", event={"prompt": "When is my birthday?"}, ctx=AGENT) == {}
-        assert "cannot be opened" in child.tool("memory_recall", query="birthday")
+        assert "not available" in child.tool("memory_recall", query="birthday")
         assert child.end() == 0
     assert b"did you mean recall_limit?" in child.errors
 

@@ -18,6 +18,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from perdure.api.memory import Memory
 from perdure.hosts.pydantic_ai import PerdureMemory
 from perdure.text.fence import TAG
+from tests.hosts.frameworks.played import ASKED, WORK, Tools, check_work, worked
 from tests.kit import OpenMemory, complaints, kept
 
 FACT = "The staging database is called heron."
@@ -92,6 +93,16 @@ def test_every_request_of_a_run_has_the_same_block(open_memory: OpenMemory) -> N
 
     agent.run_sync(QUESTION)
     assert [(seen.count(FACT), seen.count(LATER)) for seen in model.seen] == [(1, 0), (1, 0)]
+
+
+def test_what_the_agent_did_is_kept_in_the_repository_that_it_works_in(open_memory: OpenMemory, tmp_path: Path) -> None:
+    tools, calls = Tools(), [ToolCallPart(name, values) for name, values in WORK]
+    memory, project = worked(open_memory, tmp_path / "work")
+    agent = agent_with(Model(*calls), PerdureMemory(memory, folder=tmp_path / "work"))
+    agent.tool_plain(tools.run)
+    agent.tool_plain(tools.write_file)
+    agent.run_sync(ASKED)
+    check_work(memory, project)
 
 
 def test_streams_and_images_beside_the_text_are_served(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,36 @@ def test_a_worktree_is_the_project_of_its_repository(repository: Path, tmp_path:
     git(repository, "commit", "-q", "--allow-empty", "-m", "First")
     git(repository, "worktree", "add", "-q", str(tmp_path / "branch"))
     assert project_of(tmp_path / "branch") == project_of(repository)
+
+
+def test_only_a_worktree_that_its_repository_knows_is_of_it(repository: Path, tmp_path: Path) -> None:
+    git(repository, "commit", "-q", "--allow-empty", "-m", "First")
+    git(repository, "worktree", "add", "-q", str(tmp_path / "branch"))
+    (tmp_path / "unpacked").mkdir()
+    (tmp_path / "unpacked" / ".git").write_bytes((tmp_path / "branch" / ".git").read_bytes())
+    assert project_of(tmp_path / "unpacked") != project_of(repository)
+    assert str(project_of(tmp_path / "unpacked")).startswith("project:unpacked-")
+
+
+def test_a_submodule_is_a_project_of_its_own(repository: Path, tmp_path: Path) -> None:
+    inner = tmp_path / "part"
+    git(tmp_path, "init", "-q", str(inner))
+    git(inner, "commit", "-q", "--allow-empty", "-m", "First")
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "part")
+    assert str(project_of(repository / "part")).startswith("project:part-")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "huge"])
+def test_what_is_no_small_file_is_not_read(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    if kind == "pipe":
+        os.mkfifo(folder / ".git")
+    elif kind == "device":
+        (folder / ".git").symlink_to("/dev/zero")
+    else:
+        (folder / ".git").write_text("gitdir: " + "x" * 10**6)
+    assert str(project_of(folder)).startswith("project:odd-")
 
 
 def test_a_folder_without_a_repository_is_a_project_of_its_own(tmp_path: Path) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.errors import InputError
-from perdure.hooks.types import Channel
+from perdure.hooks.types import Channel, TurnContext
 from perdure.importers.records import scope_of, seconds
 from perdure.importers.sources import kind_of, load_source
 from perdure.maintenance.importing import Imported, bring_in, fact_id
@@ -267,7 +268,88 @@ class TestLanceDBPro:
             take(store, tmp_path / "other")
 
 
+class TestBackupsOfLanceDBPro:
+    BACKUPS = Path(__file__).parent / "formats" / "lancedb-pro" / "backups"
+    OLDER, NEWER = "0b9d2f7e-51c4-4f0a-8f3d-6a7712c0de45", "f1a6b0c2-7d3e-4b8a-9c15-2e40d7a9b611"
+    PARKING, BROKEN = "3e8a90b4-c1f5-4d27-a6e9-07b2d4c81f36", "e6610f3b-9a24-4c7d-8b52-1f0d93a7c4e8"
+
+    def test_a_backup_brings_what_the_table_does(self, store: Store, tmp_path: Path) -> None:
+        take(store, lancedb_pro(tmp_path / "pro", ROW))
+        [from_table] = facts(store).values()
+        other = Store(tmp_path / "other", clock=store.clock)
+        file = tmp_path / "memory-backup-2026-03-24.jsonl"
+        file.write_text(json.dumps({name: value for name, value in ROW.items() if name != "vector"}) + "\n")
+        report = take(other, file)
+        [from_backup] = facts(other).values()
+        other.close()
+        assert (report.kind, report.added, report.unreadable) == ("lancedb-pro", 1, 0)
+        assert replace(from_backup, change_seq=0) == replace(from_table, change_seq=0)
+
+    def test_of_a_folder_the_newest_is_read(self, store: Store) -> None:
+        report = take(store, self.BACKUPS)
+        found = facts(store)
+        assert (report.added, len(found)) == (6, 6)
+        assert self.BROKEN not in found, "it was deleted there before the last backup"
+        older, newer = found[self.OLDER], found[self.NEWER]
+        assert (older.superseded_by, older.superseded_at) == (self.NEWER, newer.valid_from)
+        assert (newer.supersedes_id, newer.key, newer.tier) == (self.OLDER, "entities:staging database", "hot")
+        assert {str(Scope(fact.scope, fact.scope_target)) for fact in found.values()} == {
+            "agent:main", "global", "custom:office", "custom:reflection:agent:main",
+        }  # fmt: skip
+        assert "Marta\u2028is the contact at the hosting company." in {fact.text for fact in found.values()}
+
+    def test_what_has_an_end_there_ends_here(self, store: Store) -> None:
+        take(store, self.BACKUPS)
+        ends = {fact_id: fact.expires_at for fact_id, fact in facts(store).items() if fact.expires_at is not None}
+        assert ends == {self.PARKING: 1_773_640_800 + 400 * DAY}
+
+    def test_twice_it_adds_nothing_and_a_dry_run_writes_nothing(self, store: Store) -> None:
+        told = take(store, self.BACKUPS, dry_run=True)
+        assert column(store, "id") == {}
+        done = take(store, self.BACKUPS)
+        assert replace(told, dry_run=False, sample=[]) == done
+        before = facts(store)
+        again = take(store, self.BACKUPS)
+        assert (again.added, again.skipped, again.conflicts) == (0, 6, [])
+        assert facts(store) == before
+
+    def test_a_later_backup_brings_what_is_new_and_what_was_replaced(self, store: Store) -> None:
+        first = take(store, self.BACKUPS / "memory-backup-2026-03-23.jsonl")
+        assert (first.added, facts(store)[self.OLDER].superseded_at) == (3, None)
+        report = take(store, self.BACKUPS)
+        assert (report.added, report.superseded, report.skipped) == (4, 1, 1)
+        assert facts(store)[self.OLDER].superseded_by == self.NEWER
+
+    def test_lines_that_are_no_memories_are_counted_and_named(self, store: Store, tmp_path: Path) -> None:
+        lines = (self.BACKUPS / "memory-backup-2026-03-24.jsonl").read_text(encoding="utf-8").split("\n")
+        file = tmp_path / "memory-backup-2026-03-24.jsonl"
+        odd = ["[]", '{"id": 5}', "[" * 100_000, lines[3][:70]]
+        file.write_text("\n".join([*lines[:3], *odd]), encoding="utf-8-sig")
+        assert kind_of(file) == "lancedb-pro"
+        report = take(store, file)
+        assert (report.added, report.unreadable) == (3, 4)
+        assert report.unread == {file.name: "4 of its lines are not memories"}
+
+    def test_it_comes_up_unasked_once_it_is_vouched_for(self, tmp_path: Path) -> None:
+        with Memory.open(tmp_path / "home", embedder="none", watch=False) as memory:
+            store, context = memory._engine.store, TurnContext(session_id="s1", agent_id="main", host="test")
+            for trust, shown in ((False, None), (True, ["The staging database moved from Frankfurt to Helsinki."])):
+                bring_in(store, load_source(self.BACKUPS, store.key), trust=trust)
+                recall = memory.turns.before("Where is the staging database?", context)
+                assert (recall and [item.text for item in recall.items]) == shown
+
+
 class TestDetection:
+    @pytest.mark.parametrize("within", ["", "backups", "backups/memory-backup-2026-03-23.jsonl"])
+    def test_backups_of_lancedb_pro_are_told_by_their_lines(self, within: str) -> None:
+        assert kind_of(TestBackupsOfLanceDBPro.BACKUPS.parent / within) == "lancedb-pro"
+
+    def test_lines_of_something_else_are_no_backup(self, tmp_path: Path) -> None:
+        path = tmp_path / "memory-backup-2026-03-24.jsonl"
+        path.write_text('{"id": "a", "text": "I like tea."}\n')
+        with pytest.raises(InputError, match="not in a format that can be imported"):
+            kind_of(path)
+
     def test_tells_the_sources_apart(self, tmp_path: Path) -> None:
         folder = hybrid(tmp_path / "hybrid", COLUMNS)
         pro = lancedb_pro(tmp_path / "state" / "lancedb-pro", ROW)
@@ -288,7 +370,7 @@ class TestDetection:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [(THEN, THEN), (THEN * 1000, THEN), (int(THEN), THEN), ("2023-11-14T22:13:20Z", THEN), ("1700000000", THEN),
-     ("2023-11-14T22:13:20", THEN), (None, None), ("soon", None), (float("nan"), None), (True, None)],
+     ("2023-11-14T22:13:20", THEN), (None, None), ("soon", None), (float("nan"), None), (10**400, None), (True, None)],
 )  # fmt: skip
 def test_times(value: object, expected: float | None) -> None:
     assert seconds(value) == expected

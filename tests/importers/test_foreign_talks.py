@@ -274,8 +274,8 @@ class TestWhatIsNotRead:
         assert "pip install" in done.stdout
 
     @for_each(("source", "by", "passed"), [
-        ("exec", "codex_cli_rs", "runs of programs"), ("mcp", "codex_cli_rs", "runs of programs"),
-        ("vscode", "codex_exec", "runs of programs"), (None, "codex_sdk_ts", "runs of programs"),
+        ("exec", "codex_cli_rs", "program runs"), ("mcp", "codex_cli_rs", "program runs"),
+        ("vscode", "codex_exec", "program runs"), (None, "codex_sdk_ts", "program runs"),
         ({"subagent": "review"}, "codex_cli_rs", "sub-agents"), ("cli", "codex_cli_rs", ""), ("vscode", "", ""),
     ])  # fmt: skip
     def test_codex_run_by_a_program_is_no_person(self, source: Any, by: str, passed: str, tmp_path: Path) -> None:
@@ -439,7 +439,7 @@ class TestElements:
     @pytest.mark.parametrize("text", ["[{}", '[{"a": 1}, {"b"', "", "nothing", '{"a": 1}', "[" * 100_000])
     def test_what_is_cut_off_is_told(self, text: str, tmp_path: Path) -> None:
         (tmp_path / "a.json").write_text(text)
-        with pytest.raises(InputError, match="export it anew"):
+        with pytest.raises(InputError, match="export it again"):
             self.read(tmp_path / "a.json")
 
 

@@ -166,7 +166,7 @@ def test_a_store_that_chance_comes_near_to_asks_for_more_within_a_limit(store: S
     assert grown(store)
     line = calibrate(store, lambda space: embedder, no_pause)
     assert lift_of(store) == MAX_LIFT
-    assert "beyond, as chance comes near" in line
+    assert "more, as chance hits come close" in line
 
 
 def test_an_ordinary_store_asks_for_nothing_more(store: Store) -> None:
@@ -212,7 +212,7 @@ def test_it_gives_up_when_the_host_ends(store: Store) -> None:
     space_of(store, embedder)
 
     def ending() -> None:
-        raise Stopping("the host is ending")
+        raise Stopping("the host is exiting")
 
     with pytest.raises(Stopping):
         calibrate(store, lambda space: embedder, ending)
@@ -247,5 +247,5 @@ def test_it_is_told_in_the_cosines_of_the_model() -> None:
     assert told(Calibration()) == "cosine of a clear hit 0.54, of unrelated texts 0.10"
     shifted = Calibration(Scale(stretch=1 / 0.3, offset=-0.7 / 0.3), lift=0.1)
     assert told(shifted) == (
-        "cosine of a clear hit 0.86 and 0.03 beyond, as chance comes near, of unrelated texts 0.73"
+        "cosine of a clear hit 0.86 and 0.03 more, as chance hits come close, of unrelated texts 0.73"
     )

@@ -115,7 +115,7 @@ def test_the_better_model_brings_more_memories_first(store: Store) -> None:
     assert note["asked"] == shadow.MOST_QUESTIONS
     assert note["former"] < note["new"] <= 100
     assert shadow.told(note) == (
-        f"of 100 questions made from your memories, the former model brought the memory first for {note['former']},"
+        f"of 100 questions made from your memories, the former model ranked the memory first for {note['former']},"
         f" the new one for {note['new']}"
     )
 

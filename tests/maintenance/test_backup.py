@@ -83,7 +83,7 @@ class TestBackup:
     def test_never_overwrites(self, store: Store, tmp_path: Path) -> None:
         target = tmp_path / "precious.db"
         target.write_text("mine")
-        with pytest.raises(InputError, match="exists already"):
+        with pytest.raises(InputError, match="already exists"):
             backup(store, target)
         assert target.read_text() == "mine"
 

@@ -132,7 +132,7 @@ class TestExport:
     def test_is_private_and_never_overwrites(self, store: Store, tmp_path: Path) -> None:
         path = export(store, tmp_path / "all.jsonl").path
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        with pytest.raises(InputError, match="exists already"):
+        with pytest.raises(InputError, match="already exists"):
             export(store, path)
 
     def test_redacts_what_an_older_perdure_let_through(self, store: Store, tmp_path: Path) -> None:
@@ -402,14 +402,14 @@ class TestImport:
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            ("{", "line 3 is no line of an export"),
+            ("{", "line 3 is not a line of an export"),
             ('{"type": "fact", "id": "a"}', "line 3 has no id or no text"),
             ('{"type": "fact", "id": "a", "text": 5}', "line 3 has a text of type int"),
-            ('{"type": "fact", "id": "a", "text": "b", "importance": NaN}', "line 3 is no line"),
-            ('{"type": "fact", "id": "a", "text": "b", "colour": "red"}', "'colour', which is unknown"),
+            ('{"type": "fact", "id": "a", "text": "b", "importance": NaN}', "line 3 is not a line"),
+            ('{"type": "fact", "id": "a", "text": "b", "colour": "red"}', "unknown column 'colour'"),
             ('{"type": "fact", "id": "a", "text": "b", "scope": "agent", "scope_target": ""}', "line 3 is not usable"),
             ('{"type": "fact", "id": "a", "text": "b", "channel": "king"}', "line 3 is not usable"),
-            ('{"type": "link", "id": "a"}', "line 3 is no link"),
+            ('{"type": "link", "id": "a"}', "line 3 is not a link"),
         ],
     )
     def test_a_wrong_line_is_named_and_nothing_is_imported(
@@ -453,7 +453,7 @@ class TestVectors:
 
     def test_of_another_length_are_refused(self, exported: Path, other: Store) -> None:
         rewrite(exported, lambda found: [{**line, "vector": "AAAA"} if "vector" in line else line for line in found])
-        with pytest.raises(InputError, match="not of 2 numbers"):
+        with pytest.raises(InputError, match="does not have 2 dimensions"):
             take(other, exported)
 
 

@@ -192,7 +192,7 @@ class TestPurge:
             name: line for name, line in before.items() if name != gone
         }
         assert len(lines(path, "link")) == 1
-        assert lines(path, "header")[0]["counts"] == {"facts": 3, "links": 1, "vectors": 0, "journal": 0}
+        assert lines(path, "header")[0]["counts"] == {"facts": 3, "links": 1, "triggers": 0, "vectors": 0, "journal": 0}
         assert is_sealed(store, path)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert ExportFile(path).load(store.key).missing == 0

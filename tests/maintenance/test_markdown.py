@@ -122,7 +122,7 @@ class TestExport:
         export_pages(store, tmp_path / "out")
         assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "out").iterdir()} == {0o600}
         assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o700
-        with pytest.raises(InputError, match="exists already"):
+        with pytest.raises(InputError, match="already exists"):
             export_pages(store, tmp_path / "out")
 
     def test_secrets_stay_out(self, store: Store, tmp_path: Path) -> None:

@@ -276,7 +276,7 @@ class TestCertificate:
         assert done.state == CERTIFIED
         assert dict(done.kept) == {
             "backups/facts-1.db": "backup or export",
-            "index-1.db": "index: the text stands in a file or session file that is not ours",
+            "index-1.db": "index: the text is in a file or session file that perdure does not own",
         }
         assert done.beyond
         assert done.files > 2
@@ -356,7 +356,7 @@ class TestPresence:
     def test_who_works_alone_keeps_others_out(self, tmp_path: Path) -> None:
         with alone(tmp_path) as free:
             assert free
-            with pytest.raises(StoreBusyError, match="purged"):
+            with pytest.raises(StoreBusyError, match="has been purging"):
                 Presence(tmp_path, patience=0.01)
             with alone(tmp_path) as again:
                 assert not again
@@ -385,7 +385,7 @@ class TestNames:
             with pytest.raises(AmbiguousIdError):
                 resolve(connection, twins[0][:8])
             with pytest.raises(NotFoundError):
-                resolve(connection, "ffffffff-none")
+                resolve(connection, "ffffffff-0000")
             with pytest.raises(InputError):
                 resolve(connection, "1234567")
 

@@ -180,7 +180,7 @@ class TestFlippedBits:
 
     def test_a_damaged_store_key_is_named(self, filled: Store) -> None:
         edit(filled, "UPDATE meta SET value = 'x' || value WHERE key = 'store_key'")
-        assert "check of content broke off (StoreCorruptError)" in {finding.what for finding in verify(filled)}
+        assert "check of content failed (StoreCorruptError)" in {finding.what for finding in verify(filled)}
 
     def test_a_changed_text_is_named_by_its_id(self, filled: Store) -> None:
         wanted = ids_of(filled)[5]
@@ -292,8 +292,8 @@ class TestDivergence:
             table.delete(f"id = '{fact_id}'")
         found = verify(filled)
         assert places(found, "fact is lost") == from_sqlite
-        assert places(found, "LanceDB holds a row that is no live fact") == from_sqlite
-        assert places(found, "fact is missing in LanceDB") == from_lance
+        assert places(found, "LanceDB holds a row that is not a live memory") == from_sqlite
+        assert places(found, "memory is missing in LanceDB") == from_lance
         assert fix(filled, found) == []
         index(filled)
         assert verify(filled) == []
@@ -411,15 +411,15 @@ class TestFiles:
         path.write_bytes(b'00000000 {"id": "gone:1"}\n' + bytes(100))
         found = verify(filled)
         assert places(found, "turns in the inbox are damaged") == {"gone.jsonl"}
-        assert places(found, "turns of a process that has ended") == {"gone.jsonl"}
+        assert places(found, "turns of a process that has exited") == {"gone.jsonl"}
         assert list(filled.inbox.adopt()) == [[]]
         [finding] = verify(filled)
-        assert (finding.what, finding.where[:8]) == ("turn is damaged and kept aside", "damaged-")
+        assert (finding.what, finding.where[:8]) == ("turn is damaged and set aside", "damaged-")
         assert not finding.fixable
 
     def test_a_changed_table_is_named(self, filled: Store) -> None:
         edit(filled, "DROP INDEX facts_hash")
-        assert places(verify(filled), "table or index is not as it was made") == {"facts_hash"}
+        assert places(verify(filled), "table or index differs from its definition") == {"facts_hash"}
 
 
 LOCKED = """

@@ -81,7 +81,7 @@ def test_a_key_that_no_header_can_carry_is_not_repeated(server: Loopback, monkey
         (401, VARIABLE),
         (403, VARIABLE),
         (404, "name of the model"),
-        (302, "leads to"),
+        (302, "redirect"),
     ],
 )
 def test_an_error_is_told_once_with_the_next_step(server: Loopback, secret: str, status: int, advice: str) -> None:
@@ -179,7 +179,7 @@ def test_a_wait_before_the_second_try_can_be_broken_off(server: Loopback) -> Non
 
 @pytest.mark.parametrize("body", [b"<html>", b"", b'{"a":', b"\xff\xfe", b"[" * 100_000])
 def test_what_is_no_json_is_an_error(server: Loopback, body: bytes) -> None:
-    assert "no JSON" in str(error_of(server, Reply(body)))
+    assert "did not answer with JSON" in str(error_of(server, Reply(body)))
 
 
 def test_a_server_that_does_not_run_is_named() -> None:

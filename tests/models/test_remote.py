@@ -22,7 +22,7 @@ KNOWN = {"openai": 1536, "gemini": 3072, "voyage": 1024, "mistral": 1024, "ollam
 MODELS = {
     "openai": "text-embedding-3-small",
     "gemini": "gemini-embedding-001",
-    "voyage": "voyage-3",
+    "voyage": "voyage-4-large",
     "mistral": "mistral-embed",
     "ollama": "nomic-embed-text",
 }
@@ -232,7 +232,7 @@ def test_what_are_no_good_vectors_is_refused(server: Loopback, reply: Reply) -> 
 
 
 def test_an_answer_of_the_wrong_length_says_what_to_set(server: Loopback) -> None:
-    with pytest.raises(ModelError, match=r"\[8\] numbers, not 9.*embedder_dims"):
+    with pytest.raises(ModelError, match=r"\[8\] dimensions, not 9.*embedder_dims"):
         small(server, dims=9).embed(["x"])
 
 
@@ -271,7 +271,7 @@ def test_a_running_call_can_be_interrupted(server: Loopback) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
-        ("nobody", {}, "known are: openai"),
+        ("nobody", {}, "known providers: openai"),
         ("openai-compatible", {"model": "m"}, "embedder_endpoint"),
         ("openai-compatible", {"url": "http://127.0.0.1:1"}, "embedder_model"),
         ("ollama", {"url": "127.0.0.1:11434"}, "address"),
@@ -325,7 +325,7 @@ def test_when_all_fail_each_reason_is_told() -> None:
 
 def test_other_vectors_never_stand_in() -> None:
     others: list[Embedder] = [HashEmbedder(8), HashEmbedder(16)]
-    with pytest.raises(SettingsError, match="cannot stand in"):
+    with pytest.raises(SettingsError, match="cannot replace"):
         FailoverEmbedder(others)
 
 

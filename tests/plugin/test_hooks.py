@@ -243,7 +243,7 @@ def test_a_message_of_ten_megabytes_is_cut(
     plugin = hookimpls_for(memory=memory)
     plugin.agent_end([*said(text), *said(TEXT)], True, CONTEXT)
     assert memory.settle()
-    assert complaints(caplog) == ["1 messages were cut to 5000 characters"]
+    assert complaints(caplog) == ["1 messages were truncated to 5000 characters"]
     memory.close()
     assert kept(home)[-1] == TEXT
 
@@ -289,7 +289,7 @@ def test_a_folder_that_cannot_be_used_costs_one_line_and_is_left_untouched(
 
     assert play(plugin) == [None] * 3
     [line] = complaints(caplog)
-    assert "the turn goes on without it" in line
+    assert "the turn continues without it" in line
     assert str(home) in line
     plugin.host_stopping(CONTEXT)
     assert (database.read_bytes() if database.exists() else home.read_bytes()) == before
@@ -358,8 +358,8 @@ def test_a_missing_or_altered_model_leaves_the_words(
     assert [item.text for recall in recalls if recall for item in recall.items] == [TEXT] * 3
     assert memory.settle()
     [line] = complaints(caplog)
-    assert "recall goes by words" in line
-    assert memory.status().model.startswith("lexical only")
+    assert "using keyword search" in line
+    assert memory.status().model.startswith("keyword only")
     plugin.host_stopping(CONTEXT)
     assert len(kept(home)) == 4
 

@@ -71,6 +71,8 @@ def test_without_a_session_it_lives_for_a_day(open_memory: OpenMemory, clock: Ma
 
 
 def test_no_session_begins_with_it(memory: Memory) -> None:
+    # Else what was said in a session is not repeated in it.
+    memory.turns.before_compaction([], TurnContext(session_id="one"))
     found = memory.turns.opening(TurnContext(session_id="one"))
     assert found is not None
     assert [item.text for item in found.items] == [LASTING]

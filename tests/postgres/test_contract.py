@@ -46,7 +46,7 @@ PARTS = {
             "store/test_undo.py": 24, "store/test_links.py": 35, "store/test_expiry.py": 10,
             "store/test_changing.py": 45,
             "store/test_duplicates.py": 17, "recall/test_recall.py": 90, "capture/test_decide.py": 48,
-            "store/test_transaction.py": 40, "store/test_search.py": 45,
+            "store/test_transaction.py": 40, "store/test_search.py": 45, "store/test_triggers.py": 6,
         },
         tenants=200,
     ),
@@ -74,6 +74,7 @@ PARTS = {
             *cases("test_matrix.py::test_no_caller_changes_what_is_another_callers", "None", "bob"),
         ),
     ),
+    "rows": Part({"test_seed_rows.py": 35}, tenants=30),
     "users": Part({"scopes/test_users.py": 24, "scopes/test_assign.py": 36, "scopes/test_fuzz.py": 8}, tenants=40),
 }  # fmt: skip
 

@@ -293,7 +293,7 @@ def test_turns_that_wait_are_taken_in_first(
     )
     waits.acknowledge(_entry(FACTS[0]))
     waits.close()
-    with pytest.raises(StoreBusyError, match="1 turn not captured yet") as refused:
+    with pytest.raises(StoreBusyError, match="still holds 1 turn to capture") as refused:
         moving.move(home, str(tmp_path / "folder"), settings)
     assert not (tmp_path / "folder").exists()
     monkeypatch.setattr(shared_inbox, "PATIENCE", -1.0)
@@ -321,7 +321,7 @@ def test_a_turn_that_comes_meanwhile_is_not_left_behind(
             other.acknowledge(_entry(FACTS[0]))
             other.close()
 
-    with pytest.raises(StoreBusyError, match="1 turn not captured yet"):
+    with pytest.raises(StoreBusyError, match="still holds 1 turn to capture"):
         moving.move(home, str(tmp_path / "folder"), settings, progress=comes)
     with _opened(tmp_path / "other", server, tenant) as memory:
         assert memory.settle()
@@ -374,7 +374,7 @@ def test_a_copy_that_does_not_fit_is_begun_anew(server: Server, tenant: str, tmp
     with target.database.write() as connection:
         run(connection, "DELETE FROM journal WHERE seq = 1")
     target.close()
-    with pytest.raises(StoreCorruptError, match="begins anew"):
+    with pytest.raises(StoreCorruptError, match="run it again"):
         moving.move(home, server.url, _settings(tenant))
     moving.move(home, server.url, _settings(tenant))
     with _opened(home, server, tenant) as memory:
@@ -388,7 +388,7 @@ def test_a_tenant_that_was_purged_is_not_moved_into(server: Server, tenant: str,
     with Memory.open(tmp_path / "other", store_url=server.url, store_tenant=tenant, embedder="none") as other:
         other.store("The printer is called Otto.")
         purge_tenant(other._engine.store)
-    with pytest.raises(StorePurgedError, match="name another store_tenant"):
+    with pytest.raises(StorePurgedError, match="choose another store_tenant"):
         moving.move(home, server.url, _settings(tenant))
     with Memory.open(home, embedder="hash", timers=False) as memory:
         assert sorted((fact.id, fact.text) for fact in memory.admin.list()) == before
@@ -402,7 +402,7 @@ def test_a_copy_is_opened_by_nobody_before_the_store_was_left(
     leave, finish = rows.leave, rows.finish
 
     def looked(*given: Any) -> None:
-        with pytest.raises(StoreUnavailableError, match="on their way"):
+        with pytest.raises(StoreUnavailableError, match="still being moved"):
             Memory.open(tmp_path / "other", store_url=server.url, store_tenant=tenant, embedder="none", timers=False)
         leave(*given)
 

@@ -223,7 +223,7 @@ def test_a_store_that_was_moved_is_named_and_holds_up_no_certificate(
     with Memory.open(home, store_url=server.url, store_tenant=tenant, embedder="none", timers=False) as memory:
         done = memory.admin.purge(wanted.id)
     assert (done.state, dict(done.kept)) == (CERTIFIED, {
-        "facts.db": "a store that nobody opens any more"
+        "facts.db": "a store that is no longer in use"
     })  # fmt: skip
 
 

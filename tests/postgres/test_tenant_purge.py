@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 from perdure import Memory, TurnContext
 from perdure.api import moving
 from perdure.cli.main import cli
-from perdure.engine.opening import open_store, open_tenant
 from perdure.engine.settings import Settings
+from perdure.engine.store_opening import open_store, open_tenant
 from perdure.errors import InputError, StorePurgedError, StoreUnavailableError
 from perdure.maintenance.backup import backup
 from perdure.maintenance.teardown import purge_tenant
@@ -229,7 +229,7 @@ def test_a_purge_that_was_cut_off_is_finished_and_certified(
     home = tmp_path / folder
     for _ in range(2):
         would = run_purge(home, "--dry-run")
-        assert (would.exit_code, "was purged on 2023-11-14" in would.output) == (0, True)
+        assert (would.exit_code, "Purged on 2023-11-14" in would.output) == (0, True)
     assert list(home.glob("transcripts/*/*.jsonl"))
     ended = run_purge(home, "--yes", "--json")
     assert ended.exit_code == 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from perdure.ranking.passages import (
     KEYWORD,
     VECTOR,
-    Passage,
+    Scored,
     Weights,
     blend,
     keyword_score,
@@ -29,7 +29,7 @@ weights = st.builds(Weights, shares, shares, *[st.floats(0, 0.5)] * 9)
 passages = st.dictionaries(
     st.integers(0, 30),
     st.builds(
-        Passage,
+        Scored,
         document=st.integers(0, 2),
         place=st.integers(0, 5),
         scores=legs,
@@ -44,7 +44,7 @@ passages = st.dictionaries(
 
 
 def alone(keyword: float, vector: float, weights: Weights = WEIGHTS) -> float:
-    return score({1: Passage(1, 0, {KEYWORD: keyword, VECTOR: vector})}, weights)[1]
+    return score({1: Scored(1, 0, {KEYWORD: keyword, VECTOR: vector})}, weights)[1]
 
 
 class TestLegs:
@@ -83,19 +83,19 @@ class TestLegs:
 
 class TestScore:
     @given(passages, weights)
-    def test_is_never_below_zero(self, found: dict[int, Passage], weights: Weights) -> None:
+    def test_is_never_below_zero(self, found: dict[int, Scored], weights: Weights) -> None:
         scored = score(found, weights)
         assert scored.keys() == found.keys()
         assert all(value >= 0.0 for value in scored.values())
 
     def test_tells_apart_what_is_sure_and_what_is_surer(self) -> None:
-        sure = Passage(1, 3, {KEYWORD: 1.0, VECTOR: 1.0}, whole=0.5)
+        sure = Scored(1, 3, {KEYWORD: 1.0, VECTOR: 1.0}, whole=0.5)
         scored = score({1: sure, 2: replace(sure, document=2, whole=0.9)}, replace(WEIGHTS, document=0.2))
         assert scored[2] > scored[1] > 1.0
 
     @given(passages.filter(bool), weights, st.data())
     def test_more_of_a_leg_never_lowers_a_score(
-        self, found: dict[int, Passage], weights: Weights, data: st.DataObject
+        self, found: dict[int, Scored], weights: Weights, data: st.DataObject
     ) -> None:
         key = data.draw(st.sampled_from(sorted(found)))
         more = {leg: data.draw(st.floats(value, 1.0)) for leg, value in found[key].scores.items()}
@@ -104,21 +104,25 @@ class TestScore:
         assert all(better[other] >= before[other] - 1e-12 for other in found)
 
     def test_does_not_depend_on_what_else_is_a_candidate(self) -> None:
-        here = {1: Passage(1, 0, {KEYWORD: 0.4, VECTOR: 0.5})}
-        beside = here | {key: Passage(key, 0, {KEYWORD: 1.0, VECTOR: 1.0}) for key in range(2, 9)}
+        here = {1: Scored(1, 0, {KEYWORD: 0.4, VECTOR: 0.5})}
+        beside = here | {key: Scored(key, 0, {KEYWORD: 1.0, VECTOR: 1.0}) for key in range(2, 9)}
         full = replace(WEIGHTS, neighbour=0.2, document=0.2)
         assert score(beside, full)[1] == score(here, full)[1]
 
     def test_counts_what_stands_right_before_and_after(self) -> None:
-        turns = {place: Passage(1, place, {KEYWORD: 0.1 * place}) for place in (1, 2, 3, 5)}
-        scored = score(turns | {9: Passage(2, 4, {KEYWORD: 0.9})}, replace(WEIGHTS, neighbour=0.2))
+        turns = {place: Scored(1, place, {KEYWORD: 0.1 * place}) for place in (1, 2, 3, 5)}
+        scored = score(turns | {9: Scored(2, 4, {KEYWORD: 0.9})}, replace(WEIGHTS, neighbour=0.2))
         assert scored[2] == pytest.approx(0.2 + 0.2 * (0.1 + 0.3))
         # The fourth turn of another conversation is no neighbour.
         assert scored[5] == pytest.approx(0.5)
 
     def test_an_answer_counts_the_question_before_it(self) -> None:
-        question = Passage(1, 1, {KEYWORD: 0.8}, asks=True)
-        around = {2: Passage(1, 2, {KEYWORD: 0.1}), 3: Passage(1, 3, {KEYWORD: 0.1}), 4: Passage(2, 2, {KEYWORD: 0.1})}
+        question = Scored(1, 1, {KEYWORD: 0.8}, asks=True)
+        around = {
+            2: Scored(1, 2, {KEYWORD: 0.1}),
+            3: Scored(1, 3, {KEYWORD: 0.1}),
+            4: Scored(2, 2, {KEYWORD: 0.1}),
+        }
         weight = Weights(1, 0, answer=0.2)
         scored = score({1: question, **around}, weight)
         assert scored[2] == pytest.approx(0.1 + 0.2 * 0.8)
@@ -128,17 +132,17 @@ class TestScore:
     @pytest.mark.parametrize(
         ("weight", "passage", "by"),
         [
-            (Weights(1, 0, document=0.2), Passage(1, 0, {KEYWORD: 0.5}, whole=0.5), 0.1),
-            (Weights(1, 0, first=0.06), Passage(1, 0, {KEYWORD: 0.5}), 0.06),
-            (Weights(1, 0, first=0.06), Passage(1, 1, {KEYWORD: 0.5}), 0.0),
-            (Weights(1, 0, period=0.06), Passage(1, 0, {KEYWORD: 0.5}, timely=True), 0.06),
-            (Weights(1, 0, speaker=0.06), Passage(1, 0, {KEYWORD: 0.5}, named=True), 0.06),
-            (Weights(1, 0, question=0.08), Passage(1, 0, {KEYWORD: 0.5}, asks=True), -0.08),
-            (Weights(1, 0, short=0.15), Passage(1, 0, {KEYWORD: 0.5}, length=100), -0.075),
-            (Weights(1, 0, short=0.15), Passage(1, 0, {KEYWORD: 0.5}, length=2_000), 0.0),
+            (Weights(1, 0, document=0.2), Scored(1, 0, {KEYWORD: 0.5}, whole=0.5), 0.1),
+            (Weights(1, 0, first=0.06), Scored(1, 0, {KEYWORD: 0.5}), 0.06),
+            (Weights(1, 0, first=0.06), Scored(1, 1, {KEYWORD: 0.5}), 0.0),
+            (Weights(1, 0, period=0.06), Scored(1, 0, {KEYWORD: 0.5}, timely=True), 0.06),
+            (Weights(1, 0, speaker=0.06), Scored(1, 0, {KEYWORD: 0.5}, named=True), 0.06),
+            (Weights(1, 0, question=0.08), Scored(1, 0, {KEYWORD: 0.5}, asks=True), -0.08),
+            (Weights(1, 0, short=0.15), Scored(1, 0, {KEYWORD: 0.5}, length=100), -0.075),
+            (Weights(1, 0, short=0.15), Scored(1, 0, {KEYWORD: 0.5}, length=2_000), 0.0),
         ],
     )
-    def test_is_moved_by_what_a_passage_is(self, weight: Weights, passage: Passage, by: float) -> None:
+    def test_is_moved_by_what_a_passage_is(self, weight: Weights, passage: Scored, by: float) -> None:
         assert score({1: passage}, weight)[1] == pytest.approx(0.5 + by)
 
 

@@ -20,8 +20,9 @@ from perdure.recall.lane import Breaker
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Recaller
 from perdure.recall.receipt import Receipt
-from perdure.recall.retrievers import Source
+from perdure.recall.retrievers import PassageSource
 from perdure.recall.turn import Candidate, Passage, VectorLeg
+from perdure.store import triggers
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.spaces import VectorSpace
@@ -53,7 +54,17 @@ class Desk:
         with self.store.write(Author(channel)) as tx:
             return tx.add(fact, vector)
 
-    def recaller(self, source: Source | None = None, **options: Any) -> Recaller:
+    def aim(self, fact: Fact, *texts: str, origin: str = triggers.USER) -> None:
+        """Give a fact triggers, with their vectors."""
+        assert self._embedder is not None
+        space = self._embedder.identity.id
+        with self.store.write(Author(Channel.USER)) as tx:
+            tx.put_triggers(fact.id, texts, origin)
+            for each in triggers.of(tx.connection, [fact.id]).get(fact.id, ()):
+                [vector] = StoredVector.rows(self._embedder.embed([each.text]), space)
+                triggers.keep_vector(tx.connection, each.id, space, vector.blob)
+
+    def recaller(self, source: PassageSource | None = None, **options: Any) -> Recaller:
         """Return a recaller whose options differ from the defaults by these."""
         chosen = replace(self.options, **options)
         recaller = Recaller(self.store, chosen, lambda: self.leg, self.clock, source=source)

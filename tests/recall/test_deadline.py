@@ -77,7 +77,7 @@ def test_a_hundred_turns_with_a_hanging_model_leave_no_threads(desk: Desk, relea
         assert recall is not None
         assert [item.text for item in recall.items] == [ANSWER]
         assert threading.active_count() <= before + 1
-    assert set(seen) <= {"late", "resting or busy"}
+    assert set(seen) <= {"late", "paused or busy"}
     assert seen.count("late") > 1
     recaller.close()
     assert threading.active_count() <= before
@@ -100,7 +100,7 @@ def test_a_model_that_stays_stuck_holds_one_thread(desk: Desk, release: threadin
         assert recall is not None
         seen.add(receipt.states["lance"])
         assert threading.active_count() <= before + 1
-    assert seen == {"late", "resting or busy"}
+    assert seen == {"late", "paused or busy"}
     release.set()
 
 
@@ -108,7 +108,7 @@ def test_after_failures_in_a_row_the_leg_rests(desk: Desk) -> None:
     desk.put(ANSWER)
     desk.leg = desk.broken(FailingEmbedder())
     assert [states(desk) for _ in range(3)] == [([ANSWER], "ModelError")] * 3
-    assert states(desk) == ([ANSWER], "resting or busy")
+    assert states(desk) == ([ANSWER], "paused or busy")
 
 
 def test_the_breaker_opens_rests_and_closes() -> None:
@@ -203,7 +203,7 @@ class HangingSource:
             self._release.wait(HANGING)
         return query
 
-    def passages(self, draft: Any, vector: Any) -> Sequence[Passage]:
+    def passages(self, draft: Any, vector: Any, *, agents: bool = False) -> Sequence[Passage]:
         self._release.wait(HANGING)
         return ()
 
@@ -255,7 +255,7 @@ def test_a_thousand_bad_turns_leave_no_thread_and_at_most_the_words(desk: Desk, 
         seen.append([item.text for item in recall.items] if recall else [])
         met.add(receipt.states["lance"])
         assert threading.active_count() <= before + 5, "three lanes for vectors, two for passages"
-    assert met == {"ModelError", "late", "resting or busy"}
+    assert met == {"ModelError", "late", "paused or busy"}
     assert [ANSWER] in seen
     assert [texts for texts in seen if texts not in ([ANSWER], [])] == []
     release.set()

@@ -246,7 +246,7 @@ def test_a_conversation_that_never_ends_does_not_fill_the_memory() -> None:
     newest = {item.id for item in shown[30:]}
     assert ledger.ids("endless") == newest
     assert ledger.traces("endless").keys() == newest
-    assert len(ledger.take("endless")[0]) == PROMPT
+    assert len(ledger.take("endless").prompt) == PROMPT
     for number in range(SESSIONS):
         ledger.note(f"other {number}", "Hello", None)
     assert ledger.is_new("endless")
@@ -260,3 +260,27 @@ def test_what_is_shown_again_is_not_the_oldest() -> None:
     newest = {item.id for item in shown} - {"1"}
     assert ledger.ids("endless") == newest
     assert ledger.traces("endless").keys() == newest
+
+
+def test_what_the_conversation_still_tells_is_not_repeated_beside_a_statement(
+    tmp_path: Path, open_memory: OpenMemory
+) -> None:
+    memory = open_memory(tmp_path, embedder="auto")
+    assert memory.ready()
+    said, tells, asks = (
+        "Our staging database is called heron.",
+        "staging was slow all morning",
+        "what is staging called?",
+    )
+    here = TurnContext(session_id="s")
+    told(memory, said)
+
+    def comes_up(prompt: str, context: TurnContext) -> bool:
+        recall = memory.turns.before(prompt, context)
+        return recall is not None and [item.text for item in recall.items] == [said]
+
+    assert not comes_up(tells, here)
+    assert comes_up(asks, here)
+    assert comes_up(tells, TurnContext(session_id="another"))
+    memory.turns.before_compaction([], here)
+    assert comes_up(tells, here)

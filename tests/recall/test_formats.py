@@ -22,6 +22,7 @@ from perdure.recall.pipeline import Asked
 from perdure.recall.retrievers import SESSIONS
 from perdure.recall.turn import Passage
 from perdure.store.scope import Audience
+from perdure.store.search import View, by_prefix
 from perdure.store.transaction import Author
 from perdure.text.tokens import estimate_tokens
 from tests.recall.conftest import Desk, OpenDesk, lines
@@ -42,7 +43,7 @@ class Handed:
     def draft(self, query: str, audience: Audience, session: str | None) -> str:
         return query
 
-    def passages(self, draft: Any, vector: Any) -> Sequence[Passage]:
+    def passages(self, draft: Any, vector: Any, *, agents: bool = False) -> Sequence[Passage]:
         return self.brings
 
 
@@ -74,32 +75,32 @@ OPEN = (
     "to read all of it, call memory_recall, or else memory_get, with its number or its id."
 )
 GOLDEN = {
-    "full": f"""<memory-context nonce="af8d59ea47c17dce">
+    "full": f"""<memory-context nonce="2dc9ead0e2f3718e">
 {HEAD}
 [profile/preference] {CENTRES} (13 months ago, 2025-12-11)
-[sqlite/entity, agent's note] The staging database is called heron.
 [sqlite/fact] {LEDGER} (3 weeks ago, 2026-12-24)
+[sqlite/entity, agent's note] The staging database is called heron.
 [sessions/2027-01-02] Mia: The staging database is slow since the heron moved in.
 </memory-context>""",
-    "short": f"""<memory-context nonce="3acac59af1be5269">
+    "short": f"""<memory-context nonce="14941f6925423457">
 {HEAD}
 preference: {CENTRES} (13 months ago, 2025-12-11)
-entity, agent's note: The staging database is called heron.
 fact: {LEDGER} (3 weeks ago, 2026-12-24)
+entity, agent's note: The staging database is called heron.
 2027-01-02: Mia: The staging database is slow since the heron moved in.
 </memory-context>""",
-    "minimal": f"""<memory-context nonce="c807dedde2008d28">
+    "minimal": f"""<memory-context nonce="16d607c0865ffce3">
 {HEAD}
 {CENTRES}
-The staging database is called heron.
 {LEDGER}
+The staging database is called heron.
 Mia: The staging database is slow since the heron moved in.
 </memory-context>""",
-    "progressive": f"""<memory-context nonce="d373360247d95974">
+    "progressive": f"""<memory-context nonce="d0d8cb5e375214a4">
 {HEAD}{OPEN}
 1. [preference] {CENTRES} (13 months ago, 2025-12-11)
-2. [entity, agent's note] The staging database is called heron.
-3. [fact] The staging database keeps the ledger of the … (26 tokens)
+2. [fact] The staging database keeps the ledger of the … (26 tokens)
+3. [entity, agent's note] The staging database is called heron.
 4. [2027-01-02] Mia: The staging database is slow since the … (15 tokens)
 </memory-context>""",
 }
@@ -111,6 +112,23 @@ def test_the_bytes_of_a_block(told: Desk, form: str) -> None:
     assert recall is not None
     assert recall.block == GOLDEN[form]
     assert recall.items[-1].id == TURN.id
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_id_stands_behind_what_a_format_shows_and_changes_nothing_else(told: Desk, form: str) -> None:
+    bare, named = ask(told, [TURN], format=form), ask(told, [TURN], Asked(ids=True), format=form)
+    assert bare is not None
+    assert named is not None
+    assert named.items == bare.items
+    for item, before, after in zip(bare.items, lines(bare), lines(named), strict=True):
+        if item.id == TURN.id:
+            assert after == before
+            continue
+        written, _, name = after.rpartition(" #")
+        assert written == before
+        assert told.store.database.query(by_prefix, name, View(Audience.of(), told.clock.now())).id == item.id
+    assert "never mention it" in named.block.split("\n")[1]
+    assert "never mention it" not in bare.block
 
 
 def test_every_format_can_be_set() -> None:

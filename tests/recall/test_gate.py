@@ -13,8 +13,20 @@ import pytest
 from perdure.embed.base import Embedder
 from perdure.embed.catalogue import RECALL
 from perdure.errors import ModelError
-from perdure.recall.gate import FILE, NAMES, POINTS, LearnedGate, Prompt, shipped
+from perdure.recall.gate import (
+    ALL_NAMES,
+    FILE,
+    NAMES,
+    POINTS,
+    RISING,
+    LearnedGate,
+    Prompt,
+    rescaled,
+    shipped,
+    triggered_gate,
+)
 from perdure.recall.query import parts
+from tests.kit import for_each
 from tests.recall.conftest import Desk, OpenDesk
 from training.views import View, features
 
@@ -49,15 +61,24 @@ def test_a_reason_is_what_a_step_changed() -> None:
 
 
 def test_a_gate_of_other_features_is_refused() -> None:
-    with pytest.raises(ModelError, match="other features"):
+    with pytest.raises(ModelError, match="different features"):
         LearnedGate.of(plain(features=["cosine"]))
 
 
-def test_the_shipped_gate_was_fitted_on_the_shipped_encoder() -> None:
-    assert shipped().encoder == RECALL.sha256
-    points = shipped().points
-    assert tuple(points) == POINTS
-    assert 1 > points["strict"] > points["balanced"] > points["generous"] > 0
+@for_each("gate", [shipped(), triggered_gate()])
+def test_the_shipped_gates_were_fitted_on_the_shipped_encoder(gate: LearnedGate) -> None:
+    assert gate.encoder == RECALL.sha256
+    assert tuple(gate.points) == POINTS
+    assert 1 > gate.points["strict"] > gate.points["balanced"] > gate.points["generous"] > 0
+
+
+def test_a_gate_is_brought_to_the_points_of_another() -> None:
+    own, other = triggered_gate().points, shipped().points
+    assert rescaled([own[name] for name in POINTS], own, other) == pytest.approx([other[name] for name in POINTS])
+    told = rescaled([0.0, 0.05, own["generous"], 0.3, 0.6, own["strict"], 0.9, 1.0], own, other)
+    assert told == sorted(set(told))
+    assert 0 < told[0] < told[-1] < 1
+    assert rescaled([0.0, 0.2, 0.7], own, own) == pytest.approx([0.0, 0.2, 0.7], abs=1e-3)
 
 
 def test_the_reasons_and_the_base_are_all_that_there_is(encoder: Embedder) -> None:
@@ -66,6 +87,19 @@ def test_the_reasons_and_the_base_are_all_that_there_is(encoder: Embedder) -> No
     reasons = gate.reasons(rows[0])
     assert len(reasons) == 3
     assert set(reasons) < set(NAMES)
+
+
+def test_more_of_what_speaks_for_a_memory_never_counts_against_it(encoder: Embedder) -> None:
+    aims = ["the heating is cold", "a plumber comes"]
+    view = View(TEXTS, encoder.embed(TEXTS), [[], [], [], aims, []], encoder.embed(aims))
+    prompts = ["boiler?", "the heating is cold again", "who comes on Monday"]
+    rows = np.concatenate([features(view, Prompt(each, [each]), encoder.embed([each]))[1] for each in prompts])
+    for gate in (shipped(), triggered_gate()):
+        before = np.array(gate.probabilities(rows))
+        for name in RISING:
+            more = rows.copy()
+            more[:, ALL_NAMES.index(name)] += 0.15
+            assert (np.array(gate.probabilities(more)) >= before - 1e-9).all(), name
 
 
 @pytest.mark.parametrize(
@@ -85,7 +119,7 @@ def test_a_store_is_asked_what_the_gate_was_fitted_on(open_desk: OpenDesk, encod
     _, receipt = desk.ask(prompt)
     asked = Prompt(prompt, parts(prompt))
     places, rows = features(View(TEXTS, encoder.embed(TEXTS)), asked, encoder.embed(list(asked.parts)))
-    trained = {TEXTS[place]: row for place, row in zip(places.tolist(), rows, strict=True)}
+    trained = {TEXTS[place]: row[: len(NAMES)] for place, row in zip(places.tolist(), rows, strict=True)}
     assert receipt.verdicts.keys() == ids.keys()
     for each in receipt.candidates:
         assert each.features == pytest.approx(trained[ids[each.id]], rel=1e-2, abs=2e-3)

@@ -113,7 +113,16 @@ def test_what_somebody_does_not_like_is_none_of_their_likes(memory: Memory) -> N
             ["What don't I like?", "What do I not like?", "What do I hate?"],
             ["I like comedies.", "I love sushi."],
         ),
-        (["Our client Bolt is in Bonn.", "My client Acme pays late."], ["Who are our clients?"], []),
+        (
+            ["Our client Bolt is in Bonn.", "My client Acme pays late.", "Norwell is a client, they pay monthly."],
+            ["Who are our clients?", "my clients"],
+            [],
+        ),
+        (
+            ["Always use type hints in the code you write for me.", "Use tabs in my Go code."],
+            ["What are my coding preferences?", "Show me all my preferences for code"],
+            [],
+        ),
     ],
 )  # fmt: skip
 def test_what_is_the_askers_own_comes_up_however_it_is_worded(
@@ -149,6 +158,10 @@ def test_nothing_comes_up_of_a_kind_of_which_there_is_none(memory: Memory) -> No
         ("Which dietary needs do my two sisters have?", False), ("List all files in src", False),
         ("Where do I live?", False), ("What is my salary?", False), ("What are common allergies?", False),
         ("Fix all tests in our repository", False), ("What's the name of my boss?", False),
+        ("Do we have everything of mine in one place?", True), ("a list of my medicines", True),
+        ("I retire in May, and my successor should understand everything.", False),
+        ("On assembly: it is every Friday for everybody, I place no class there.", False),
+        ("We have guests, make a list of drinks for the high table", False),
     ],
 )  # fmt: skip
 def test_who_asks_for_a_kind_is_told_from_who_asks_for_one_thing(prompt: str, asked: bool) -> None:

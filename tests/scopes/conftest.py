@@ -14,11 +14,12 @@ import pytest
 
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
-from perdure.engine.engine import Engine, OwnersContext
+from perdure.engine.audiences import OwnersContext
+from perdure.engine.engine import Engine
 from perdure.engine.settings import Settings
 from perdure.files import registry
 from perdure.hooks.types import Channel, TurnContext
-from perdure.store import links
+from perdure.store import links, triggers
 from perdure.store.fact import Fact
 from perdure.store.scope import Scope
 from perdure.store.store import Store
@@ -137,6 +138,7 @@ class House:
             [prepared] = self.engine.writer.prepare([fact], self.clock.now())
             with self.engine.store.write(Author(Channel.LIBRARY, session=f"of-{word}")) as tx:
                 ids.append(tx.add(prepared.fact, prepared.vector).id)
+                tx.put_triggers(ids[-1], [f"who nests beside the {word}"], triggers.USER)
         with self.engine.store.write(Author(Channel.LIBRARY)) as tx:
             tx.supersede(ids[0], ids[1])
         failed = {"scope": str(scope), "messages": [{"text": f"The {word} said nothing that could be captured."}]}

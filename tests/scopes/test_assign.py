@@ -146,12 +146,12 @@ def test_the_header_of_a_moved_conversation_names_its_scope(office: Office) -> N
 @pytest.mark.parametrize(
     ("scope", "whose", "says"),
     [
-        ("user:owner", "user:alice", "agent's or a session's"),
-        ("global", "user:alice", "agent's or a session's"),
+        ("user:owner", "user:alice", "cannot be reassigned"),
+        ("global", "user:alice", "cannot be reassigned"),
         ("agent:main", "alice", "user:ID"),
         ("agent:main", "", "user:ID"),
         ("agent:main", "user:", "empty"),
-        ("agent:main", "agent:other", "no second agent"),
+        ("agent:main", "agent:other", "cannot name a second agent"),
         ("agent:main", "user:owner", "already"),
         ("session:s", "user:*", "all users"),
         ("nothing:x", "user:alice", "unknown"),

@@ -50,6 +50,14 @@ def brought(turns: Iterable[PastTurn]) -> object:
     return sorted({(turn.texts, tuple(sorted(turn.came)), tuple(sorted(turn.marks))) for turn in turns})
 
 
+def worked(memory: Memory, canary: Canary, context: TurnContext) -> bool:
+    """Tell what an agent has done in a turn."""
+    call = {"type": "tool_use", "id": "a", "input": {"command": canary.word}}
+    result = {"role": "tool", "tool_call_id": "a", "content": "", "exit_code": 0}
+    memory.turns.did(lambda: [{"role": "assistant", "content": [call]}, result], context)
+    return memory.settle()
+
+
 def marked(memory: Memory, canary: Canary, context: TurnContext) -> object:
     """Mark a canary in a turn of the caller's own."""
     return [memory.turns.mark(turn.id, canary.facts[1], True).marks for turn in played(memory, context)]
@@ -102,6 +110,10 @@ READS: Mapping[str, Entry] = {
     "Memory.lookup, other name": lambda memory, canary, context: memory.lookup(canary.word),
     "Memory.related": lambda memory, canary, context: memory.related(canary.facts[1], 10),
     "Memory.related, as of": lambda memory, canary, context: memory.related(canary.facts[1], 10, as_of=START + 3000.0),
+    "Admin.triggers": lambda memory, canary, context: memory.admin.triggers(canary.facts[1]),
+    "Memory.recall, trigger": lambda memory, canary, context: memory.recall(
+        f"Who nests beside the {canary.word}? Where does it sing?"
+    ),
     "Admin.live_ids": lambda memory, canary, context: sorted(memory.admin.live_ids()),
     "Memory.status": lambda memory, canary, context: memory.status(),
     "Admin.changes": lambda memory, canary, context: memory.admin.changes(),
@@ -153,6 +165,7 @@ READS: Mapping[str, Entry] = {
 WRITES: Mapping[str, Entry] = {
     "Memory.update": lambda memory, canary, context: memory.update(canary.facts[1], importance=0.9),
     "Memory.update, text": lambda memory, canary, context: memory.update(canary.facts[1][:8], text="Other words."),
+    "Memory.update, triggers": lambda memory, canary, context: memory.update(canary.facts[1], triggers=["at dawn"]),
     "Memory.pin": lambda memory, canary, context: memory.pin(canary.facts[1]),
     "Memory.link": lambda memory, canary, context: memory.link(canary.facts[1], memory.store("Mine.").id),
     "Memory.link, to": lambda memory, canary, context: memory.link(memory.store("Mine.").id, canary.facts[1]),
@@ -174,6 +187,7 @@ WRITES: Mapping[str, Entry] = {
         memory.turns.after([{"role": "user", "content": f"My bird is called {canary.word}."}], True, context),
         memory.settle(),
     ),
+    "Turns.did": lambda memory, canary, context: worked(memory, canary, context),
     "Turns.before_compaction": lambda memory, canary, context: (
         memory.turns.before_compaction([{"role": "user", "content": f"My cat is called {canary.word}."}], context),
         memory.settle(),
@@ -222,8 +236,8 @@ NOTHING_OF_FACTS = {
     "Turns.adopt", "Admin.notices",
 }  # fmt: skip
 """These take and return nothing of facts."""
-OPENING = {"Turns.opening"}
-"""Brings up what stands whatever is asked; a test of its own asks it."""
+OPENING = {"Turns.opening", "Turns.before_tool", "Turns.looked"}
+"""Bring up what stands whatever is asked, and what an agent did; tests of their own ask them."""
 OF_ALL = {"Admin.evaluate"}
 """These ask for no canary, and take long."""
 WHOLE_STORE = {
@@ -346,6 +360,7 @@ def kept(house: House, canaries: list[Canary]) -> list[tuple[object, ...]]:
                 " ORDER BY id",
                 [*ids, *ids],
             ),
+            *run(connection, f"SELECT * FROM triggers WHERE fact_id IN ({marks}) ORDER BY id", ids),
             *run(connection, f"SELECT * FROM inbox_parked WHERE entry_id IN ({each}) ORDER BY entry_id", turns),
             *[(root.scope, root.path, root.kind) for root in house.engine.files.sync.roots() if root.path in folders],
             *[(path, path.read_bytes()) for path in sorted(files)],

@@ -18,7 +18,7 @@ from perdure.api.memory import Memory
 from perdure.api.tools import TOOLS, call_tool
 from perdure.api.view import MemoryView
 from perdure.compat import mem0
-from perdure.engine.engine import OwnersContext
+from perdure.engine.audiences import OwnersContext
 from perdure.errors import NotFoundError
 from perdure.hooks.types import TurnContext
 from perdure.hosts.carrier import Carrier

@@ -48,10 +48,10 @@ def told(engine: Engine, scope: Scope, text: str, days: float = 0.0, category: s
 
 def test_a_pattern_is_of_one_user(engine: Engine) -> None:
     for days in (1, 3):
-        told(engine, ALICE if days == 1 else BOB, "The sailing boat needs a new mast.", days)
+        told(engine, ALICE if days == 1 else BOB, "Ruth is allergic to nuts.", days)
     for user in ("alice", "bob", None):
         assert as_(engine, user).upkeep.reflect(days=30, observations=2).patterns == ()
-    told(engine, ALICE, "The sailing boat has a leak.", 5)
+    told(engine, ALICE, "Ben is vegan.", 5)
     found = as_(engine, "alice").upkeep.reflect(days=30, observations=2).patterns
     assert found
     assert [fact.scope_target for fact in as_(engine, "alice").admin.list() if fact.category == "pattern"] == [

@@ -171,13 +171,14 @@ def test_a_tool_call_for_one_user_changes_nothing_that_all_have(office: Office, 
     for user, name in (("alice", "memory_link"), (None, "memory_update")):
         note = office.as_(user).store("The printer is out of ink.")
         values = {"source": note.id, "target": shared.id} if name == "memory_link" else calls[name]
-        done = call_tool(office.as_(), name, values, TurnContext(agent_id="main", user_id=user), "Remember!")
+        asked = "No, the printer is with Alice's sister."
+        done = call_tool(office.as_(), name, values, TurnContext(agent_id="main", user_id=user), asked)
         assert not done.refused, done.text
 
 
 def test_pruning_for_one_user_tells_no_counts_of_others(office: Office) -> None:
     said = [
-        call_tool(office.as_(), "memory_prune", {}, TurnContext(agent_id="main", user_id=user), "Please prune it.")
+        call_tool(office.as_(), "memory_prune", {}, TurnContext(agent_id="main", user_id=user), "Prune what expired.")
         for user in ("alice", None)
     ]
     assert not any(char.isdigit() for char in said[0].text)

@@ -96,5 +96,5 @@ def test_a_word_that_is_a_secret_goes_only_as_a_whole() -> None:
 
 
 def test_only_json_values_are_taken() -> None:
-    with pytest.raises(InputError, match="type bytes; JSON values only"):
+    with pytest.raises(InputError, match="type bytes; use JSON values only"):
         Redactor().value({"a": [b"x"]})

@@ -74,7 +74,8 @@ def test_new_words_make_a_new_version(memory: Memory, clock: ManualClock, values
         assert getattr(new, name) == value
     assert (new.importance, new.tags, new.scope, new.channel) == (0.9, ("birds",), old.scope, old.channel)
     assert (before.superseded_by, new.supersedes_id) == (new.id, old.id)
-    assert before.superseded_at == before.valid_until == new.valid_from == new.created_at == START + DAY
+    assert before.superseded_at == before.valid_until == new.valid_from == new.last_confirmed_at == START + DAY
+    assert new.created_at == old.created_at == START
     assert before.text == TEXT
     assert memory.admin.live_ids() == {new.id}
 
@@ -93,7 +94,7 @@ def test_a_chain_of_versions_tells_what_was_true_when(memory: Memory, clock: Man
 def test_only_the_newest_version_can_be_rewritten(memory: Memory) -> None:
     old = memory.store(TEXT)
     memory.update(old.id, text="The staging database is called ibis.")
-    with pytest.raises(NotFoundError, match="superseded already"):
+    with pytest.raises(NotFoundError, match="already superseded"):
         memory.update(old.id, text="The staging database is called egret.")
     assert len(memory.admin.list(include_superseded=True)) == 2
 
@@ -131,11 +132,11 @@ def test_forgetting_and_bringing_back(memory: Memory, clock: ManualClock) -> Non
     clock.advance(60.0)
     assert memory.forget(fact.id[:8]).forgotten_at == START + 60.0
     assert memory.admin.live_ids() == set()
-    with pytest.raises(InputError, match="forgotten already"):
+    with pytest.raises(InputError, match="already forgotten"):
         memory.forget(fact.id)
     assert memory.unforget(fact.id[:8]).forgotten_at is None
     assert recalled(memory, "staging database") == [TEXT]
-    with pytest.raises(InputError, match="not forgotten"):
+    with pytest.raises(InputError, match="neither forgotten"):
         memory.unforget(fact.id)
 
 
@@ -162,7 +163,7 @@ def test_one_memory_can_take_the_place_of_another_by_hand(memory: Memory, clock:
     assert (new.supersedes_id, new.valid_from) == (old.id, START + DAY)
     assert (memory.get(old.id).superseded_by, memory.get(old.id).valid_until) == (new.id, START + DAY)
     assert memory.admin.live_ids() == {new.id}
-    with pytest.raises(NotFoundError, match="superseded already"):
+    with pytest.raises(NotFoundError, match="already superseded"):
         memory.store("Staging has moved once more.", supersedes=old.id)
     assert len(memory.admin.list(include_superseded=True)) == 2
 
@@ -276,5 +277,5 @@ def test_a_summary_that_was_given_is_not_cut_again(open_memory: OpenMemory) -> N
 def test_a_forgotten_fact_is_not_updated(memory: Memory) -> None:
     fact = memory.store(TEXT)
     memory.forget(fact.id)
-    with pytest.raises(InputError, match="bring it back first"):
+    with pytest.raises(InputError, match="restore it first"):
         memory.update(fact.id, text="The staging database is called ibis.")

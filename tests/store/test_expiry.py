@@ -139,7 +139,7 @@ class TestMassExpiry:
         assert done.parked is not None
         assert (done.parked.facts, done.parked.total, done.expired) == (12, 12, ())
         assert "12 of 12 memories would expire" in str(memory.status().parked_expiry)
-        assert memory.admin.run_job("prune").startswith("parked: 12 of 12")
+        assert memory.admin.run_job("prune").startswith("paused: 12 of 12")
         assert "expire" not in {change.action for change in memory.admin.changes()}
         clock.set(START + DAY)
         assert memory.admin.prune().parked is None

@@ -256,7 +256,7 @@ def test_a_drive_without_locks_is_named_with_the_way_out(tmp_path: Path) -> None
     command = [sys.executable, "-c", LOCKLESS, str(tmp_path / "home")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     looked, opened = done.stdout.splitlines()
-    assert looked.startswith("store the drive of ")
-    assert opened.startswith("StoreUnavailableError the drive of ")
-    assert all("knows no locks" in line and "PERDURE_HOME" in line for line in (looked, opened))
+    assert looked.startswith("store the file system of ")
+    assert opened.startswith("StoreUnavailableError the file system of ")
+    assert all("does not support locks" in line and "PERDURE_HOME" in line for line in (looked, opened))
     assert not (tmp_path / "home" / "facts.db").exists()

@@ -70,8 +70,8 @@ def test_a_fact_in_each_state_is_listed_with_the_word_why(store: Store, clock: M
         facts["present"].id: ("present", None),
         facts["new"].id: ("present", None),
         facts["waits"].id: ("pending", "pending: over the limit of 3 facts"),
-        facts["refused"].id: ("rejected", "rejected in a review"),
-        facts["imported"].id: ("search-only", "search-only: came in as import"),
+        facts["refused"].id: ("rejected", "rejected in review"),
+        facts["imported"].id: ("search-only", "search-only: came from import"),
         facts["gone"].id: ("forgotten", f"forgotten on {today}"),
         facts["old"].id: ("former", f"former: replaced by {facts['new'].id[:8]}"),
         facts["withdrawn"].id: ("former", f"former: withdrawn on {today}"),
@@ -153,7 +153,7 @@ def test_what_was_purged_is_not_listed_and_no_page_goes_on_behind_it(store: Stor
     first = page(store, limit=1)
     purge(store, [first.behind or ""], AUTHOR)
     assert page(store).total == 2
-    with pytest.raises(NotFoundError, match="begin anew"):
+    with pytest.raises(NotFoundError, match="start again"):
         page(store, limit=1, behind=first.behind)
     assert page(store, behind=facts[1].id[:8]).facts
 

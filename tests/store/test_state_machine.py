@@ -20,6 +20,7 @@ from perdure.errors import NotFoundError
 from perdure.hooks.types import Channel
 from perdure.index.vector_index import ExactIndex
 from perdure.maintenance.purge import purge
+from perdure.store import triggers
 from perdure.store.scope import Audience
 from perdure.store.search import View, lexical
 from perdure.store.sql import run
@@ -28,6 +29,8 @@ from perdure.store.transaction import Author
 from tests.kit import START
 
 ALL = 10_000
+QUAYS = tuple(f"what lies at quay {name}" for name in "abcdef")
+"""Triggers, so few that a memory has room for all of them."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Known:
     forgotten: bool = False
     at: float = 0.0  # when it was forgotten
     pinned: bool = False
+    triggers: frozenset[str] = frozenset()
 
     @property
     def live(self) -> bool:
@@ -106,6 +110,14 @@ class LifeOfFacts(RuleBasedStateMachine):
         known = self.model[old]
         self.add(new.id, Known(text, known.slot, known.value, self.clock.now(), pinned=known.pinned))
         self.succeed(old, new.id)
+
+    @precondition(lambda self: self.chosen("kept"))
+    @rule(data=st.data(), texts=st.sets(st.sampled_from(QUAYS)))
+    def aim(self, data: st.DataObject, texts: set[str]) -> None:
+        fact_id = data.draw(st.sampled_from(self.chosen("kept")))
+        self.remember()
+        self.memory.update(fact_id, triggers=sorted(texts))
+        self.model[fact_id] = replace(self.model[fact_id], triggers=frozenset(texts))
 
     @precondition(lambda self: self.chosen("live"))
     @rule(data=st.data())
@@ -171,6 +183,13 @@ class LifeOfFacts(RuleBasedStateMachine):
             )  # fmt: skip
 
     @invariant()
+    def triggers_are_those_that_were_given_or_taken_over(self) -> None:
+        with self.store.database.read() as connection:
+            found = triggers.of(connection, self.model)
+        told = {fact_id: {each.text for each in held} for fact_id, held in found.items()}
+        assert told == {fact_id: known.triggers for fact_id, known in self.model.items() if known.triggers}
+
+    @invariant()
     def versions_of_a_chain_never_overlap(self) -> None:
         facts = {change.fact.id: change.fact for change in self.memory.admin.changes(limit=ALL)}
         for chain in chains({fact_id: fact.superseded_by for fact_id, fact in facts.items()}):
@@ -232,7 +251,8 @@ class LifeOfFacts(RuleBasedStateMachine):
 
     def succeed(self, old: str, new: str) -> None:
         self.model[old] = replace(self.model[old], successor=new, until=self.clock.now())
-        self.model[new] = replace(self.model[new], former=old)
+        taken = self.model[new].triggers | self.model[old].triggers
+        self.model[new] = replace(self.model[new], former=old, triggers=taken)
 
 
 class LifeWithUndo(LifeOfFacts):

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from perdure.text.when import Period, days_ahead, periods
+from perdure.text.lexicon import MONTHS
+from perdure.text.when import Period, days_ahead, names_time, periods, planned, since, to_come
 from tests.kit import for_each
 
 TODAY = date(2024, 3, 13)  # a Wednesday
@@ -346,3 +347,66 @@ def test_days_ahead_are_to_come_and_stand_once(text: str, today: date, count: in
     found = days_ahead(text, today, count)
     assert all(today <= day <= today + timedelta(days=count) for day in found)
     assert len(set(found)) == len(found)
+
+
+@for_each(
+    ("text", "expected"),
+    [
+        ("in June", "2023-06-01 2023-06-30"), ("next week", "2023-05-22 2023-05-28"),
+        ("this weekend", "2023-05-20 2023-05-21"),
+        ("tomorrow", "2023-05-18 2023-05-18"), ("on Friday", "2023-05-19 2023-05-19"),
+        ("on 3 March", "2024-03-03 2024-03-03"),
+        ("in March", "2024-03-01 2024-03-31"), ("this month", "2023-05-17 2023-05-31"),
+        ("now till end of June", "2023-05-17 2023-06-30"), ("the next two weeks", "2023-05-17 2023-05-31"),
+        ("from June to July", "2023-06-01 2023-07-31"), ("im Juli", "2023-07-01 2023-07-31"),
+        ("en junio", "2023-06-01 2023-06-30"), ("in den nächsten Wochen", "2023-05-17 2023-06-07"),
+        ("in June 1914", ""), ("in Berlin in July", ""), ("in my path", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_the_days_to_come_that_a_question_means(text: str, expected: str) -> None:
+    found = to_come(text, date(2023, 5, 17))
+    assert (f"{found.first} {found.last}" if found else "") == expected
+
+
+@given(st.dates(date(2000, 1, 1), date(2100, 1, 1)), st.integers(0, 365))
+def test_a_day_that_is_written_out_is_asked_for_and_planned_alike(today: date, ahead: int) -> None:
+    day = today + timedelta(days=ahead)
+    told = f"on {day.day} {MONTHS[day.month - 1]} {day.year}"
+    assert to_come(told, today) == Period(day, day)
+    assert planned(f"The concert is {told}.", today) == [Period(day, day)]
+    assert names_time(told)
+
+
+@given(st.text(max_size=60), st.dates(date(2000, 1, 1), date(2100, 1, 1)))
+def test_what_is_to_come_is_not_over_and_what_was_has_begun(text: str, today: date) -> None:
+    for asked in (text, f"in June {text}", f"since Monday{text}"):
+        found, day = to_come(asked, today), since(asked, today)
+        assert found is None or today <= found.first <= found.last
+        assert day is None or day <= today
+
+
+@for_each(
+    ("text", "expected"),
+    [
+        ("since Monday", "2023-05-15"), ("since yesterday", "2023-05-16"), ("since 3 May", "2023-05-03"),
+        ("seit Montag", "2023-05-15"), ("desde ayer", "2023-05-16"), ("since the war in 1945 in Europe", None),
+        ("since tomorrow", None),
+    ],
+)  # fmt: skip
+def test_since_when_a_question_asks(text: str, expected: str | None) -> None:
+    found = since(text, date(2023, 5, 17))
+    assert (str(found) if found else None) == expected
+
+
+@for_each(
+    ("text", "expected"),
+    [
+        ("The trip is from 3 June to 5 June.", ["2023-06-03 2023-06-05"]),
+        ("In June Leah visits us.", ["2023-06-01 2023-06-30"]),
+        ("We meet next week on Tuesdays.", []), ("We may go, and march on.", []),
+        ("Camp 30 December - 2 January.", ["2023-12-30 2024-01-02"]),
+        ("Camp mid-August.", ["2023-08-01 2023-08-31"]),
+    ],
+)  # fmt: skip
+def test_what_a_memory_plans(text: str, expected: list[str]) -> None:
+    assert planned(text, date(2023, 5, 17)) == [days(each) for each in expected]

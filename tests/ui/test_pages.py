@@ -72,7 +72,7 @@ def test_memories_are_searched_narrowed_and_paged(browser: Browser) -> None:
         assert "I like tea" in shown
         assert "Boat number" not in shown
     assert "I like tea" not in browser.text("memories", tag="harbour")
-    assert "Nothing fits" in browser.text("memories", origin=Channel.IMPORT.value)
+    assert "No memories match" in browser.text("memories", origin=Channel.IMPORT.value)
     assert "<html" not in browser.text("memories", q="tea", rows="yes")
 
 
@@ -97,7 +97,7 @@ def test_the_best_of_many_that_were_considered_are_shown_first(browser: Browser)
     short, whole = browser.text(f"turns/{name}"), browser.text(f"turns/{name}", all="yes")
     considered = len(browser.memory.why(name).considered)
     assert considered > 40
-    assert f"All {considered}" in short
+    assert f"Show all {considered}" in short
     assert whole.count("<tr") - short.count("<tr") == considered - 40
 
 
@@ -126,17 +126,18 @@ def test_a_memory_is_edited_pinned_forgotten_and_brought_back(browser: Browser) 
     assert not memory.get(fact.id).pinned
     browser.press("forget", id=fact.id)
     assert not memory.admin.list()
-    assert "Bring back" in browser.text(f"memory/{fact.id}")
+    assert "Restore" in browser.text(f"memory/{fact.id}")
     browser.press("unforget", id=fact.id)
     assert [each.text for each in memory.admin.list()] == [HERON]
 
 
 def test_a_memory_tells_where_it_came_up_and_gets_another_name(browser: Browser) -> None:
     memory = browser.memory
-    fact = memory.store(BOAT, entity="boat", key="name", value="Albatross").fact
+    fact = memory.store(BOAT, entity="boat", key="name", value="Albatross", triggers=["what is on the stern"]).fact
     turn(memory)
     shown = browser.text(f"memory/{fact.id}")
     assert PROMPT in shown
+    assert "what is on the stern" in shown
     assert "boat / name = Albatross" in shown
     assert "it did come up" in shown
     browser.press("alias", id=fact.id, name="boat", other="ship")
@@ -146,7 +147,7 @@ def test_a_memory_tells_where_it_came_up_and_gets_another_name(browser: Browser)
 def test_purge_asks_twice(browser: Browser) -> None:
     fact = browser.memory.store(BOAT).fact
     asked = browser.press("purge", id=fact.id)
-    assert "Remove this memory for good?" in asked.text
+    assert "Delete this memory permanently?" in asked.text
     assert browser.memory.admin.has(fact.id)
     browser.press("purge", id=fact.id, sure="yes")
     assert not browser.memory.admin.has(fact.id)
@@ -168,14 +169,14 @@ def test_a_turn_is_explained_replayed_and_marked(browser: Browser) -> None:
     name = turn(memory)
     shown = browser.text(f"turns/{name}")
     assert BOAT in shown
-    assert "came up" in shown
+    assert ">recalled<" in shown
     browser.press("mark", turn=name, id=boat.id, wanted="no")
     browser.press("mark", turn=name, id=tea.id[:8], wanted="yes")
     assert memory.turns.one(name).marks == {boat.id: False, tea.id: True}
     found = memory.admin.evaluate()
     assert (found.marks, found.marks_right) == (2, 0)
     memory.forget(boat.id)
-    assert "Today it would be" in browser.text(f"turns/{name}", replay="yes")
+    assert "The same prompt today" in browser.text(f"turns/{name}", replay="yes")
     browser.press("mark", turn=name, id=tea.id, wanted="clear")
     assert memory.turns.one(name).marks == {boat.id: False}
 
@@ -196,7 +197,7 @@ def test_the_page_is_the_owners_and_tells_what_a_turn_in_a_repository_was_shown(
         name = memory.turns.past()[0].id
         for page in ("turns", f"turns/{name}", "today"):
             assert f"<li>{BOAT}</li>" in browser.text(page)
-        assert BOAT in browser.text(f"turns/{name}", replay="yes").partition("Today it would be")[2]
+        assert BOAT in browser.text(f"turns/{name}", replay="yes").partition("The same prompt today")[2]
         for page in ("memories", "today", f"memory/{fact.id}"):
             assert "project:boats-0123456789ab" in browser.text(page)
         assert "1 memory" in browser.text("memories", scope=here.project)
@@ -226,7 +227,7 @@ def test_a_turn_tells_the_passages_that_it_was_shown(
 def test_a_memory_that_should_have_come_is_found_by_its_words(browser: Browser) -> None:
     fact, name = browser.memory.store("I like tea with milk.").fact, turn(browser.memory)
     assert f'name="id" value="{fact.id}"' in browser.text(f"turns/{name}", find="tea milk")
-    assert "Nothing fits" in browser.text(f"turns/{name}", find="coffee")
+    assert "No memories match" in browser.text(f"turns/{name}", find="coffee")
 
 
 def test_review_approves_rejects_and_looks_for_what_may_go(browser: Browser) -> None:
@@ -242,7 +243,7 @@ def test_review_approves_rejects_and_looks_for_what_may_go(browser: Browser) -> 
     assert [memory.get(fact.id).review_state for fact in (heron, egret)] == ["approved", "rejected"]
     assert memory.get(old.id).superseded_by == heron.id
     memory.store("My password is hunter2horse!")
-    assert "Nothing may go." in browser.text("review", look="yes")
+    assert "No suggestions." in browser.text("review", look="yes")
 
 
 def test_files_are_found_with_where_they_stand(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -268,7 +269,7 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(browser: Browser) -> No
     assert browser.press("forget", id="00000000").status_code == 404
     answer = browser.press("edit", id=browser.memory.store(BOAT).fact.id, text=" ")
     assert answer.status_code == 400
-    assert "That was not done" in answer.text
+    assert "Something went wrong" in answer.text
     assert browser.get("memories", scope="nonsense:x:y").status_code == 400
     assert browser.get("memories", behind="ffffffff-0000").status_code == 404
     assert browser.get("turns", before="soon").status_code == 200

@@ -257,13 +257,13 @@ class TestRecords:
         ("service", "value", "more", "message"),
         [
             ("", VALUE, {}, "service is empty"),
-            ("a" * (MAX_NAME + 1), VALUE, {}, "201 characters; at most 200"),
-            ("Git\nHub", VALUE, {}, "on one line"),
-            (" GitHub", VALUE, {}, "none of them odd"),
+            ("a" * (MAX_NAME + 1), VALUE, {}, "201 characters; give one line of at most 200"),
+            ("Git\nHub", VALUE, {}, "give one line"),
+            (" GitHub", VALUE, {}, "printable characters"),
             ("GitHub", VALUE, {"name": "a\0b"}, "the name has 3 characters"),
-            (f"GitHub {VALUE}", VALUE, {}, "the service holds what looks like the secret"),
-            ("GitHub", VALUE, {"name": VALUE}, "the name holds what looks like the secret"),
-            ("my password: 8Hgk29sk2KLs9", VALUE, {}, "the service holds what looks like"),
+            (f"GitHub {VALUE}", VALUE, {}, "the service seems to contain the secret"),
+            ("GitHub", VALUE, {"name": VALUE}, "the name seems to contain the secret"),
+            ("my password: 8Hgk29sk2KLs9", VALUE, {}, "the service seems to contain"),
             ("GitHub", VALUE, {"kind": "cookie"}, "kind 'cookie' is unknown; use one of token"),
             ("GitHub", VALUE, {"expires_at": float("nan")}, "expires_at is nan"),
             ("GitHub", "", {}, "has 0 bytes"),
@@ -406,7 +406,7 @@ class TestKeys:
 
     def test_a_short_passphrase_is_refused(self, tmp_path: Path) -> None:
         with Vault(tmp_path, passphrase="eleven char") as vault:
-            with pytest.raises(InputError, match="11 characters; at least 12"):
+            with pytest.raises(InputError, match="11 characters; use at least 12"):
                 vault.store("GitHub", VALUE)
             assert vault.state().generation == 0
 
@@ -459,8 +459,8 @@ class TestKeys:
         for wrong, message in (
             (None, "is not in the OS keyring"),
             (base64.b64encode(os.urandom(32)).decode(), "does not open the vault"),
-            (base64.b64encode(os.urandom(31)).decode(), "is not a key of the vault"),
-            ("not base64!", "is not a key of the vault"),
+            (base64.b64encode(os.urandom(31)).decode(), "is not a vault key"),
+            ("not base64!", "is not a vault key"),
         ):
             ring.entries = {} if wrong is None else {entry: wrong}
             with Vault(tmp_path) as vault:
@@ -623,7 +623,7 @@ class TestRotation:
             assert vault.state().source == "keyring"
 
     def test_one_source_only(self, vault: Vault) -> None:
-        with pytest.raises(InputError, match="one of them"):
+        with pytest.raises(InputError, match="choose one"):
             vault.rotate(passphrase=PASSPHRASE, keyring=True)
         with pytest.raises(InputError, match="5 characters"):
             vault.rotate(passphrase="short")

@@ -17,15 +17,20 @@ from google.adk.tools import preload_memory
 from google.genai import types
 
 from perdure.hosts.google_adk import PerdureMemoryService, PerdurePlugin
-from tests.hosts.frameworks.played import Played
+from tests.hosts.frameworks.played import ASKED, WORK, Played, Tools
 
 
 class Model(BaseLlm):
     seen: list[str] = []  # noqa: RUF012 - pydantic copies it
+    calls: list[Any] = []  # noqa: RUF012 - as above
 
     async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncGenerator[LlmResponse, None]:
         self.seen.append(f"{llm_request.config.system_instruction} {llm_request.contents}")
-        yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text="OK.")]))
+        part = types.Part(text="OK.")
+        if self.calls:
+            name, values = self.calls.pop(0)
+            part = types.Part(function_call=types.FunctionCall(name=name, args=values))
+        yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
 
 def play(texts: Sequence[str], *, sync: bool, user: str | None = None, **given: Any) -> Played:
@@ -76,3 +81,18 @@ def by_store(texts: Sequence[str], user: str, **given: Any) -> Played:
     asyncio.run(run())
     played.wires = list(model.seen)
     return played
+
+
+def work(**given: Any) -> None:
+    """Have an agent use its tools."""
+    tools, model = Tools(), Model(model="fake", calls=list(WORK))
+    agent = LlmAgent(name="a", model=model, tools=[tools.run, tools.write_file])
+    runner = InMemoryRunner(app=App(name="app", root_agent=agent, plugins=[PerdurePlugin(user="owner", **given)]))
+
+    async def run() -> None:
+        session = await runner.session_service.create_session(app_name="app", user_id="owner")
+        message = types.Content(role="user", parts=[types.Part(text=ASKED)])
+        async for _ in runner.run_async(user_id="owner", session_id=session.id, new_message=message):
+            pass
+
+    asyncio.run(run())

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
-from agents import Agent, RunConfig, Runner, SQLiteSession, set_tracing_disabled
-from agents.testing import ScriptedModel, assistant_message
+from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool, set_tracing_disabled
+from agents.testing import ScriptedModel, assistant_message, function_call
 
 from perdure.hosts.openai_agents import PerdureSession
-from tests.hosts.frameworks.played import Played
+from tests.hosts.frameworks.played import ASKED, WORK, Played, Tools
 
 
 def shout(data: Any) -> Any:
@@ -44,3 +45,19 @@ def play(texts: Sequence[str], *, sync: bool, **given: Any) -> Played:
     assert all(wire.startswith("LOUD") for wire in played.wires), "the user's own filter holds"
     session.close()
     return played
+
+
+def work(**given: Any) -> None:
+    """Have an agent use its tools."""
+    set_tracing_disabled(True)
+    tools = Tools()
+
+    def run(command: str) -> str:
+        return json.dumps(tools.run(command))
+
+    calls = [[function_call(name, values, call_id=f"c{at}")] for at, (name, values) in enumerate(WORK)]
+    session = PerdureSession(SQLiteSession("thread-1"), **given)
+    model = ScriptedModel([*calls, [assistant_message("OK.")]])
+    agent = Agent(name="a", model=model, tools=[function_tool(run), function_tool(tools.write_file)])
+    asyncio.run(Runner.run(agent, ASKED, session=session, run_config=session.run_config()))
+    session.close()

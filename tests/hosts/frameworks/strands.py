@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from strands import Agent
+from strands import Agent, tool
 from strands.memory import MemoryManager
 from strands.models import Model as StrandsModel
 
 from perdure.hosts.strands import PerdurePlugin, PerdureStore
-from tests.hosts.frameworks.played import Played
+from tests.hosts.frameworks.played import ASKED, WORK, Played, Tools
 
 
 class Model(StrandsModel):
-    def __init__(self) -> None:
+    def __init__(self, *calls: tuple[str, dict[str, Any]]) -> None:
         self.seen: list[str] = []
+        self.calls = list(calls)
 
     def update_config(self, **config: Any) -> None:
         """Nothing can be set."""
@@ -32,10 +34,12 @@ class Model(StrandsModel):
         system = kwargs.get("system_prompt") or (args[1] if len(args) > 1 else "")
         self.seen.append(f"{system} {messages}")
         yield {"messageStart": {"role": "assistant"}}
-        yield {"contentBlockStart": {"start": {}}}
-        yield {"contentBlockDelta": {"delta": {"text": "OK."}}}
+        name, values = self.calls.pop(0) if self.calls else ("", {})
+        start = {"toolUse": {"toolUseId": f"c{len(self.seen)}", "name": name}} if name else {}
+        yield {"contentBlockStart": {"start": start}}
+        yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(values)}} if name else {"text": "OK."}}}
         yield {"contentBlockStop": {}}
-        yield {"messageStop": {"stopReason": "end_turn"}}
+        yield {"messageStop": {"stopReason": "tool_use" if name else "end_turn"}}
 
 
 def play(texts: Sequence[str], *, sync: bool, **given: Any) -> Played:
@@ -68,3 +72,20 @@ def by_store(texts: Sequence[str], user: str, **given: Any) -> Played:
     asyncio.run(run())
     played.wires, played.history = model.seen, str(agent.messages)
     return played
+
+
+def work(**given: Any) -> None:
+    """Have an agent use its tools."""
+    tools = Tools()
+
+    def run(command: str) -> dict[str, Any]:
+        """Run a command."""
+        return {"status": "success", "content": [{"json": tools.run(command)}]}
+
+    def write_file(path: str, content: str) -> str:
+        """Write a file."""
+        return tools.write_file(path, content)
+
+    used = [tool(run), tool(write_file)]
+    agent = Agent(model=Model(*WORK), tools=used, plugins=[PerdurePlugin(**given)], callback_handler=None)
+    agent(ASKED)
