@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
 import click
-from click.testing import CliRunner
 
 from perdure.api.tools import TOOLS, Tool
 from perdure.cli.main import COMMANDS, cli
-from perdure.cli.replay import demo
 from perdure.engine.settings import Settings, Table, table_of
 from perdure.hosts.mcp.tools import TOOLS as CLIENTS
 from scripts.async_stub import stub
@@ -25,56 +23,40 @@ HEAD = """\
 
 <!-- Written by `python -m scripts.reference`; change the commands, not this page. -->
 
-Every command ends with an exit code that a script can use:
+Every command has `--help`, with its options and an example. On a terminal you get tables and colours;
+in a pipe each row is one line, with tabs between its cells. Messages go to stderr. With `--json` a command prints one
+JSON object, for an error `{"error": {"kind": "NotFoundError", "message": "..."}}`.
 
-| Code | Meaning |
-| --- | --- |
-| 0 | done |
-| 1 | nothing was found, a check found something, or an error, which is told on stderr |
-| 2 | a wrong call, such as an unknown option; `perdure verify`: it could not look |
-| 130 | stopped by you |
-| 141 | whoever read the output has closed the pipe, as `head` does |
+Exit codes: 0 success; 1 nothing found, a check failed, or an error; 2 a usage error, or `perdure verify` could not
+check; 130 interrupted; 141 output pipe closed.
 
-On a terminal there are tables and colours; in a pipe each row is one line, with tabs between its cells. With `--json` a
-command prints one JSON object and nothing else; that of an error is
-`{"error": {"kind": "NotFoundError", "message": "..."}}`. Messages and progress go to stderr, progress to a terminal
-only.
-
-Ids can be shortened to their first eight digits. Times are written as 2026-01-15, 2026-01-15T10:00 or epoch seconds.
+An id may be shortened to its first eight digits, a memory's also to the [short id](recall.md#the-block) that a model is
+shown. A time is 2026-01-15, 2026-01-15T10:00 or epoch seconds.
 """
 SETTINGS_HEAD = """\
 # Settings
 
 <!-- Written by `python -m scripts.reference`; change `perdure/engine/settings.py`, not this page. -->
 
-A setting is read from four places; the first that has it wins:
+Every setting is optional. The first of these places that sets it wins:
 
 1. a keyword: `Memory.open(recall_limit=5)`
-2. the environment: `PERDURE_RECALL_LIMIT=5`
-3. the host's config for the plugin, where camelCase is understood: `recallLimit`
-4. a TOML file: the one that `PERDURE_CONFIG` names, else `config.toml` in the user's config folder for perdure
+2. the environment: `PERDURE_RECALL_LIMIT=5`; lists with commas, tables as JSON
+3. the host's config for the plugin, in camelCase too: `recallLimit`
+4. a TOML file: `PERDURE_CONFIG`, else `config.toml` in the user's config folder for perdure
 
-A key that is not below is refused by name, with the nearest one that is.
-`perdure config show --changed` says what is set and where, `perdure config set recall_limit 5` writes to the file.
+`perdure config show --changed` prints what is set and where; `perdure config set recall_limit 5` writes to the file. An
+unknown key is refused, and the nearest known one suggested.
+
+A **table** holds settings that belong together: `Memory.open(jobs={"backup": 12})`, in the file `jobs = {backup = 12}`
+or `[jobs]`. Keys that you leave out keep their defaults.
 
 The data folder is the argument of `Memory.open`, else `PERDURE_HOME`, else the folder of the host that perdure was
-installed into, else the user's data folder. `PERDURE_LOAD_EXTENSIONS=0` turns third-party extensions off.
+installed into, else the user's data folder.
 
-In the environment a list is written with commas: `PERDURE_SOURCES=memory,sessions`.
-
-Settings that belong together are a **table**. What it leaves out keeps its default, and each key is taken from the
-first of the four places that has it:
-
-- in code: `Memory.open(jobs={"backup": 12})`
-- in the environment and with `perdure config set`, as JSON: `PERDURE_JOBS='{"backup": 12}'`
-- in the host's config: `"captureLimits": {"maxChars": 4000}`
-- in the file: `jobs = {backup = 12}`, or a part of its own, `[jobs]`
-
-The settings from `sources` to `flush` are about files and conversations, and [files.md](files.md) explains them. Where
-OpenClaw has a setting for the same, its name stands behind; names that begin with `memorySearch`, `compaction` or
-`workspace` are below `agents.defaults` there.
+The value shown is the default; a setting without one is unset or a table. "OpenClaw" names the equivalent OpenClaw
+setting, under `agents.defaults` if it begins with `memorySearch`, `compaction` or `workspace`.
 """
-SETTINGS_TAIL = (ROOT / "scripts" / "fixed_settings.md").read_text(encoding="utf-8")
 OPENCLAW = {
     "sources": "memorySearch.sources",
     "workspace": "workspace",
@@ -93,9 +75,9 @@ OPENCLAW = {
     "flush.system_prompt": "compaction.memoryFlush.systemPrompt",
 }
 """What OpenClaw calls a setting for the same, from its defaults for agents on."""
-SHOWN = "peanuts"
-"""What the turns of the demo are about that the README shows."""
-SUMMARY = 100
+SHARED = 3
+"""An option that so many commands have, in the same words, is told once, at the top of their page."""
+SUMMARY = 63
 """Characters of a line of `--help` at the most."""
 
 
@@ -112,29 +94,36 @@ def commands(command: click.Command, name: str = "perdure") -> Iterator[tuple[st
 
 def reference() -> str:
     """Return the page of commands."""
-    return "\n".join([HEAD, *(_section(name, command) for name, command in commands(cli) if command is not cli)])
+    said = [(name, command) for name, command in commands(cli) if _acts(command)]
+    known = Counter(line for _, command in said for line in _options(command))
+    shared = [line for line, times in known.items() if times >= SHARED]
+    rows = (row for name, command in said for row in _command(name, command, shared))
+    return "\n".join([
+        HEAD, "## Options of many commands", "", *(f"- {line}" for line in shared), "", "## All commands", "", *rows, ""
+    ])  # fmt: skip
 
 
 def settings() -> str:
     """Return the page of settings."""
-    whole = f"There are {len(Settings.model_fields)} settings.\n"
     tables = {name: table for name in Settings.model_fields if (table := table_of(name))}
-    keys = [row for name, table in tables.items() for row in _settings(table, f"{name}.")]
-    rules = "| --- | --- | --- |"
+    keys = [row for name, table in tables.items() for row in _keys(table, name)]
     return "\n".join([
-        SETTINGS_HEAD, whole, "| Setting | Default | What it does |", rules, *_settings(Settings), "",
-        "## The keys of tables", "", "| Key | Default | What it does |", rules, *keys, "", SETTINGS_TAIL,
+        SETTINGS_HEAD, "## All settings", "", *_settings(Settings), "", "## The keys of tables", "", *keys, ""
     ])  # fmt: skip
 
 
+def _keys(table: type[Table], name: str) -> Iterator[str]:
+    # Keys that nothing is said of are all alike: the job of that name, as often as that.
+    alike = [field for field in table.model_fields if field not in table.descriptions()]
+    if alike:
+        yield f"- `{name}`: {', '.join(f'`{_default(table, field)}`' for field in alike)}"
+    yield from _settings(table, f"{name}.")
+
+
 def _settings(table: type[Table], prefix: str = "") -> Iterator[str]:
-    said = table.descriptions()
-    for field, model in table.model_fields.items():
-        name = f"{prefix}{field}"
-        told = said.get(field, f"Job `{field}`, hours.").replace("|", "\\|")
-        theirs = f" OpenClaw: `{OPENCLAW[name]}`." if name in OPENCLAW else ""
-        default = "a table" if table_of(name) else _default(model.get_default())
-        yield f"| `{name}` | {default} | {told}{theirs} |"
+    for field, said in table.descriptions().items():
+        theirs = f" OpenClaw: `{OPENCLAW[prefix + field]}`." if prefix + field in OPENCLAW else ""
+        yield f"- `{prefix}{_default(table, field)}`: {_first(said)}{theirs}"
 
 
 def summaries() -> str:
@@ -154,52 +143,55 @@ def tools() -> str:
 
 def _tools(declared: Sequence[Tool]) -> str:
     rows = [
-        f"| `{each.name}` | {', '.join(f'`{name}`' for name in each.parameters['properties'])} | {each.description} |"
+        f"| `{each.name}` | {', '.join(f'`{name}`' for name in each.parameters['properties'])} | "
+        f"{_gist(_first(each.description).partition(': ')[0])} |"
         for each in declared
     ]
     return "\n".join(["| Tool | Takes | What it does |", "| --- | --- | --- |", *rows]) + "\n"
 
 
-def readme() -> str:
-    """Return the README, with its first screen as the demo prints it now."""
-    return re.sub(
-        r"(?<=```text\n).*?(?=```)",
-        lambda found: screen(),
-        (ROOT / "README.md").read_text("utf-8"),
-        count=1,
-        flags=re.S,
-    )
-
-
-def screen() -> str:
-    """Play the demo; return what it prints of one matter, without times."""
-    played = CliRunner().invoke(demo, [], standalone_mode=False, catch_exceptions=False)
-    turns = re.split(r"\n(?=user |---)", played.stdout.partition("\n--- summary")[0])
-    kept = [turn for turn in turns if turn.startswith("---") or SHOWN in turn]
-    lines = [line for turn in kept for line in turn.strip().splitlines() if not line.startswith("  recall ")]
-    return "".join(f"\n{line}\n" if line.startswith("---") and at else f"{line}\n" for at, line in enumerate(lines))
-
-
-def _default(value: object) -> str:
-    if value in (None, (), {}):
-        return "unset"
+def _default(table: type[Table], field: str) -> str:
+    """Return a setting with its default, or its name where it is unset or a table."""
+    value = table.model_fields[field].get_default()
+    if value in (None, (), {}, "") or isinstance(value, Table):
+        return field
     if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
+        return f"{field}={str(value).lower()}"
     if isinstance(value, tuple):
-        return f"`{','.join(value)}`"
-    return f"`{value.value if isinstance(value, StrEnum) else value}`"
+        return f"{field}={','.join(value)}"
+    return f"{field}={value.value if isinstance(value, StrEnum) else value}"
 
 
-def _section(name: str, command: click.Command) -> str:
-    context = click.Context(command, info_name=name)
-    body, _, example = inspect.cleandoc(command.help or "").partition("Example: ")
-    parts = [f"{'##' if name.count(' ') == 1 else '###'} {name}", body.strip(), _code(command.get_usage(context)[7:])]
-    options = [each for each in command.params if isinstance(each, click.Option)]
-    if options:
-        rows = [f"| `{_names(option)}` | {_told(option, context)} |" for option in options]
-        parts.append("\n".join(["| Option | |", "| --- | --- |", *rows]))
-    parts.append("For example:\n\n" + _code(example.strip(), "sh"))
-    return "\n\n".join(parts) + "\n"
+def _acts(command: click.Command) -> bool:
+    """Return whether a command does something itself: a group that only holds others does not."""
+    return not command.hidden and (not isinstance(command, click.Group) or command.invoke_without_command)
+
+
+def _command(name: str, command: click.Command, shared: Sequence[str]) -> Iterator[str]:
+    # On one line: a wrap may stand within a word.
+    words = command.get_usage(click.Context(command, info_name=name, terminal_width=1_000))[7:]
+    usage = re.sub(r" (\[OPTIONS\]|(\[?COMMAND\]? )?\[ARGS\]\.\.\.|\[?COMMAND\]?)", "", words).removeprefix("perdure ")
+    said = [f"`{usage}`: {_first(command.help or '').partition(': ')[0]}"]
+    said += [command.epilog] if command.epilog else []
+    said += [line for line in _options(command) if line not in shared]
+    yield "- " + " ".join(map(_gist, said))
+
+
+def _options(command: click.Command) -> list[str]:
+    return [
+        f"`{_names(each)}`: {each.help}" if each.help else f"`{_names(each)}`" for each in command.params
+        if isinstance(each, click.Option) and not each.hidden
+    ]  # fmt: skip
+
+
+def _first(text: str) -> str:
+    """Return the first sentence of a help text."""
+    return re.split(r"(?<=[.!?])\s", " ".join(text.partition("Example: ")[0].split()), maxsplit=1)[0]
+
+
+def _gist(line: str) -> str:
+    """Return a line without what is behind its semicolon: a detail or a default, which `--help` tells."""
+    return f"{line.partition('; ')[0].rstrip('.')}."
 
 
 def _names(option: click.Option) -> str:
@@ -209,17 +201,7 @@ def _names(option: click.Option) -> str:
     kind = (
         "|".join(map(str, option.type.choices)) if isinstance(option.type, click.Choice) else option.type.name.upper()
     )
-    return f"{names} {option.metavar or kind}".replace("|", "\\|")
-
-
-def _told(option: click.Option, context: click.Context) -> str:
-    default = option.get_default(context) if option.show_default else None
-    told = (option.help or "").replace("|", "\\|")
-    return f"{told} Default: {default}.".strip() if default is not None else told
-
-
-def _code(text: str, language: str = "text") -> str:
-    return f"```{language}\n{' '.join(text.split())}\n```"
+    return f"{names}={option.metavar or kind.removesuffix(' RANGE')}"
 
 
 PAGES: Mapping[Path, Callable[[], str]] = {
@@ -228,7 +210,6 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "tools.md": tools,
     ROOT / "perdure" / "cli" / "data" / "summaries.json": summaries,
     ROOT / "perdure" / "api" / "async_memory.pyi": stub,
-    ROOT / "README.md": readme,
 }
 """What is written, and by what."""
 
