@@ -101,8 +101,12 @@ class Turns(Facade):
                 expand=in_turn(settings), ids=context.has_tools,
                 shown=[item.id for item in opening.items] if opening else (),
             )  # fmt: skip
-            recalled = None if obeyed else self._engine.recall(prompt, context, asked)
-            found = self._told(recalled, context, obeyed)
+            # Read before the receipt of the recall is written beside it.
+            notices = "\n".join(filter(None, (obeyed, self._engine.refused(context))))
+            found = None if obeyed else self._engine.recall(prompt, context, asked)
+            if notices:
+                found = found or Recall("", placement=settings.recall_placement)
+                found = replace(found, block=f"{found.block}\n{notices}".lstrip())
         sections = Files(self._engine, context).prompt_sections(context.prompt_mode)
         more = sections or opening
         return replace(found or Recall(""), sections=sections, opening=opening) if more else found
@@ -141,14 +145,6 @@ class Turns(Facade):
         found = found or Opening("", placement=settings.recall_placement)
         tokens = found.tokens + estimate_tokens(refused)
         return replace(found, block=f"{found.block}\n{refused}".lstrip(), tokens=tokens)
-
-    def _told(self, found: Recall | None, context: TurnContext, obeyed: str = "") -> Recall | None:
-        """Return a recall with one-time notices: about orders to forget, and secrets that were not stored."""
-        told = "\n".join(filter(None, (obeyed, self._engine.refused(context))))
-        if not told:
-            return found
-        found = found or Recall("", placement=self._engine.settings.recall_placement)
-        return replace(found, block=f"{found.block}\n{told}".lstrip())
 
     def foresee(self, prompt: str, context: TurnContext) -> None:
         """Prefetch: do the part of a recall that depends on the prompt only, for a host that has it before its turn."""

@@ -123,6 +123,8 @@ def unit_rows(rows: Any) -> Vectors:
 
 QUERIES = 4
 """Queries whose vectors are at hand: a turn is foreseen, asked, and often asked again by a tool."""
+COUNTED = 256
+"""Texts whose tokens have been counted: the frame of a session's blocks, and the memories that keep coming up."""
 
 
 class GuardedEmbedder:
@@ -131,6 +133,7 @@ class GuardedEmbedder:
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
         self._queries: Recent[tuple[str, ...], Vectors] = Recent(QUERIES)
+        self._counted: Recent[str, int] = Recent(COUNTED)
 
     @property
     def identity(self) -> EmbedderIdentity:
@@ -165,8 +168,10 @@ class GuardedEmbedder:
 
     def count_tokens(self, text: str) -> int:
         """Return how many tokens the text has."""
+        if (known := self._counted.get(text)) is not None:
+            return known
         try:
-            return self._inner.count_tokens(text)
+            return self._counted.first(text, self._inner.count_tokens(text))
         except Exception as error:
             raise ModelError(f"tokenizer of {self.identity.model} raised {type(error).__name__}") from error
 

@@ -78,21 +78,26 @@ class Trees:
         leaves = self.value.take(reached)
         return np.asarray(self.base + leaves.sum(axis=1, dtype=np.float64))
 
-    def reasons(self, row: Floats, most: int) -> dict[str, float]:
-        """Return the features that moved a row's log-odds most, with how far, the strongest first.
+    def reasons(self, rows: Floats, most: int) -> list[dict[str, float]]:
+        """Return of each row the features that moved its log-odds most, with how far, the strongest first.
 
         What a step from a node to its child changes in the mean of the leaves is put down to the feature asked there
         (Saabas 2014, "Interpreting random forests").
         """
         import numpy as np
 
-        moved = np.zeros(len(self.names))
-        nodes = [step[0] for step in self._walk(row[None, :])]
-        for before, after in pairwise(nodes):
-            stepped = before != after
-            np.add.at(moved, self.feature[before[stepped]], (self.value[after] - self.value[before])[stepped])
-        strongest = np.argsort(-np.abs(moved), kind="stable")[:most]
-        return {self.names[at]: round(self.slope * float(moved[at]), 2) for at in strongest.tolist() if moved[at]}
+        count, names = len(rows), self.names
+        start = (np.arange(count) * len(names))[:, None]
+        moved = np.zeros(count * len(names))
+        for before, after in pairwise(self._walk(rows)):
+            steps = self.value.take(after) - self.value.take(before)
+            moved += np.bincount((start + self.feature.take(before)).ravel(), steps.ravel(), len(moved))
+        told = self.slope * moved.reshape(count, len(names))
+        strongest = np.argsort(-np.abs(told), axis=1, kind="stable")[:, :most]
+        return [
+            {names[at]: round(mine[at], 2) for at in places if mine[at]}
+            for mine, places in zip(told.tolist(), strongest.tolist(), strict=True)
+        ]
 
     def _walk(self, rows: Floats) -> Iterator[NDArray[np.int32]]:
         """Yield the nodes of shape (rows, trees) that each row comes to, from the roots to the leaves."""

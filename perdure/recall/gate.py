@@ -293,9 +293,9 @@ class LearnedGate:
         """Return the probability that each row's memory helps, 0 to 1; columns of triggers may be in excess."""
         return self.trees.probabilities(rows[:, : len(self.trees.names)])
 
-    def reasons(self, row: Floats) -> dict[str, float]:
-        """Return the features that moved a memory's log-odds most, with how far, the strongest first."""
-        return self.trees.reasons(row[: len(self.trees.names)], _REASONS)
+    def reasons(self, rows: Floats) -> list[dict[str, float]]:
+        """Return of each memory the features that moved its log-odds most, with how far, the strongest first."""
+        return self.trees.reasons(rows[:, : len(self.trees.names)], _REASONS)
 
 
 @cache

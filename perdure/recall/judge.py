@@ -18,7 +18,18 @@ from perdure.index.vector_index import Survey
 from perdure.ranking.calibration import background
 from perdure.ranking.decay import DAY, confidence_at
 from perdure.ranking.fuse import fuse
-from perdure.recall.gate import NAMES, LearnedGate, Lexicon, Near, Prompt, of_kind, rescaled, rows, triggered_gate
+from perdure.recall.gate import (
+    ALL_NAMES,
+    NAMES,
+    LearnedGate,
+    Lexicon,
+    Near,
+    Prompt,
+    of_kind,
+    rescaled,
+    rows,
+    triggered_gate,
+)
 from perdure.recall.options import LEXICAL, LOOKUP, VECTOR, RecallOptions
 from perdure.recall.triggered import AIMED, Triggered
 from perdure.recall.turn import Candidate, Judge, Passage, Turn
@@ -83,11 +94,18 @@ class Fitted(Judge):
                 each.leg, each.score = LEXICAL if each.coverage >= _BY_WORDS else VECTOR, each.probability
         return sorted(found, key=lambda each: (-each.score, each.id))
 
-    def reasons(self, each: Candidate) -> Mapping[str, float]:
-        """Return what moved the log-odds most."""
-        if each.features is None:
-            return {}
-        return (self.gate if len(each.features) == len(NAMES) else triggered_gate()).reasons(each.features)
+    def reasons(self, some: Iterable[Candidate]) -> dict[str, Mapping[str, float]]:
+        """Return by its id what moved the log-odds of each most."""
+        import numpy as np
+
+        told: dict[str, Mapping[str, float]] = {}
+        judged = {each.id: each.features for each in some if each.features is not None}
+        for names in (NAMES, ALL_NAMES):
+            mine = {fact_id: row for fact_id, row in judged.items() if len(row) == len(names)}
+            if mine:
+                gate = self.gate if names is NAMES else triggered_gate()
+                told |= zip(mine, gate.reasons(np.array(list(mine.values()))), strict=True)
+        return told
 
     def weigh(self, turn: Turn) -> None:
         """Give each candidate that has a vector its probability: 0 to those that are not even looked at."""

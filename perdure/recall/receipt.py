@@ -73,11 +73,12 @@ class Receipt:
             if body["legs"].get(LEXICAL, {}).get("state") == "ok":
                 body["legs"][LEXICAL] |= dict(zip(("index", "why"), self.words, strict=True))
             ordered = sorted(self.candidates, key=lambda each: (-each.score, each.id))
-            body["candidates"] = [_plain(each, self.judge) for each in ordered]
+            reasons = self.judge.reasons(each for each in ordered if each.probability is not None)
+            body["candidates"] = [_plain(each, reasons.get(each.id, {})) for each in ordered]
         return body
 
 
-def _plain(each: Candidate, judge: Judge) -> dict[str, Any]:
+def _plain(each: Candidate, reasons: Mapping[str, float]) -> dict[str, Any]:
     told = {"score": round(each.score, 6), "verdict": each.verdict}
     if isinstance(each.memory, Passage):
         return {"id": each.id, **told}
@@ -92,6 +93,6 @@ def _plain(each: Candidate, judge: Judge) -> dict[str, Any]:
     if each.trigger is not None:
         body["trigger"] = each.trigger.id
     if each.probability is not None:
-        body |= {"probability": round(each.probability, 4), "reasons": judge.reasons(each)}
+        body |= {"probability": round(each.probability, 4), "reasons": reasons}
     legs = {leg: round(score, 6) for leg, score in each.scores.items()}
     return {**body, "legs": legs, "factors": dict(each.factors), **told}

@@ -122,8 +122,8 @@ class Judge(Protocol):
         """Return those that are not far below the best."""
         return ranked
 
-    def reasons(self, each: Candidate) -> Mapping[str, float]:
-        """Return the features that moved a memory's log-odds most, with how far, the strongest first."""
+    def reasons(self, some: Iterable[Candidate]) -> Mapping[str, Mapping[str, float]]:
+        """Return by its id the features that moved a memory's log-odds most, with how far, the strongest first."""
         return {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from perdure.regex import lazy
 from perdure.text.lexicon import listed
@@ -25,6 +26,7 @@ _COMMAND_PART = lazy(r"<command-(name|message|args|contents)>.*?</command-\1>", 
 _MOST_IN_FRONT = 4
 
 
+@lru_cache(maxsize=8)
 def typed(text: str) -> str:
     """Return what a person typed in a cleaned message: nothing, if a machine wrote it in their place.
 

@@ -92,7 +92,7 @@ def fact_frequencies(connection: Connection, terms: Collection[str]) -> dict[str
     _kept[connection] = seq, known
     # What is nowhere costs nothing to look up, and may only be missing until a repair, which no journal tells.
     fresh = [term for term in terms if not known.get(term)]
-    known |= frequencies(connection, fresh, "facts_terms") if fresh else {}
+    known |= frequencies(connection, fresh, "facts_terms")
     return {term: known[term] for term in terms}
 
 
@@ -111,9 +111,8 @@ def frequencies(connection: Connection, terms: Iterable[str], vocabulary: str) -
     stems = {term: stem(term).split() for term in terms}
     wanted = list({each for found in stems.values() for each in found})
     # All at once: with each statement SQLite and Python hand each other the interpreter's lock.
-    held: dict[str, int] = dict(
-        run(connection, f"SELECT term, doc FROM {vocabulary} WHERE term IN ({marks(wanted)})", wanted)
-    )
+    sql = f"SELECT term, doc FROM {vocabulary} WHERE term IN ({marks(wanted)})"
+    held: dict[str, int] = dict(run(connection, sql, wanted) if wanted else ())
     return {term: min((int(held.get(each, 0)) for each in found), default=0) for term, found in stems.items()}
 
 

@@ -55,9 +55,9 @@ def test_trees_send_a_row_left_up_to_the_threshold() -> None:
 
 
 def test_a_reason_is_what_a_step_changed() -> None:
-    row = np.zeros(len(NAMES), dtype=np.float32)
-    row[0] = 0.6
-    assert LearnedGate.of(plain(slope=2.0)).reasons(row) == {"cosine": 3.0}
+    rows = np.zeros((2, len(NAMES)), dtype=np.float32)
+    rows[:, 0] = 0.6, 0.5
+    assert LearnedGate.of(plain(slope=2.0)).reasons(rows) == [{"cosine": 3.0}, {"cosine": -3.0}]
 
 
 def test_a_gate_of_other_features_is_refused() -> None:
@@ -84,9 +84,9 @@ def test_a_gate_is_brought_to_the_points_of_another() -> None:
 def test_the_reasons_and_the_base_are_all_that_there_is(encoder: Embedder) -> None:
     gate = LearnedGate.of(json.loads(Path(FILE).read_text(encoding="utf-8")))
     _, rows = features(View(TEXTS, encoder.embed(TEXTS)), Prompt("boiler?", ["boiler?"]), encoder.embed(["boiler?"]))
-    reasons = gate.reasons(rows[0])
-    assert len(reasons) == 3
-    assert set(reasons) < set(NAMES)
+    reasons = gate.reasons(rows)
+    assert len(reasons) == len(rows)
+    assert all(len(each) == 3 and set(each) < set(NAMES) for each in reasons)
 
 
 def test_more_of_what_speaks_for_a_memory_never_counts_against_it(encoder: Embedder) -> None:
