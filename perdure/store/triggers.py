@@ -15,7 +15,7 @@ from perdure.store.fact import Fact
 from perdure.store.safe import safe
 from perdure.store.scope import Scope
 from perdure.store.sql import Connection, Row, dialect, marks, run
-from perdure.store.trust import SUPERSEDES
+from perdure.store.trust import REVIEWED, SUPERSEDES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,10 +32,7 @@ ORIGINS = (USER, USE, AGENT, MODEL)
 The first have the stronger word."""
 _OWN = (USER, USE)
 _SAID = SUPERSEDES | {Channel.OWNER_FILE, Channel.TRANSCRIPT_USER}
-_REVIEWED = (
-    "(f.review_state = 'approved' AND EXISTS (SELECT 1 FROM journal j WHERE j.fact_id = f.id AND j.action = 'approve'))"
-)
-_COUNTS = f"(t.origin IN {_OWN} OR f.channel IN {tuple(each.value for each in sorted(_SAID))} OR {_REVIEWED})"
+_COUNTS = f"(t.origin IN {_OWN} OR f.channel IN {tuple(each.value for each in sorted(_SAID))} OR {REVIEWED})"
 _RANK = f"CASE t.origin {' '.join(f'WHEN {name!r} THEN {rank}' for rank, name in enumerate(ORIGINS))} END"
 _ORDER = f"{_RANK}, t.created_at, t.rowid"
 
@@ -102,7 +99,7 @@ def of(connection: Connection, fact_ids: Iterable[str]) -> dict[str, list[Trigge
     found: dict[str, list[Trigger]] = {}
     ids = list(fact_ids)
     sql = (
-        f"SELECT t.id, t.fact_id, t.text, t.origin, t.created_at, {_REVIEWED}"
+        f"SELECT t.id, t.fact_id, t.text, t.origin, t.created_at, {REVIEWED}"
         " FROM triggers t JOIN facts f ON f.id = t.fact_id"
         f" WHERE t.removed_at IS NULL AND t.fact_id IN ({marks(ids)}) ORDER BY {_ORDER}"
     )
