@@ -20,6 +20,7 @@ from perdure.ranking.decay import DAY, confidence_at
 from perdure.ranking.fuse import fuse
 from perdure.recall.gate import NAMES, LearnedGate, Lexicon, Near, Prompt, of_kind, rescaled, rows, triggered_gate
 from perdure.recall.options import LEXICAL, LOOKUP, VECTOR, RecallOptions
+from perdure.recall.topics import SHOWN
 from perdure.recall.triggered import AIMED, Triggered
 from perdure.recall.turn import Candidate, Judge, Passage, Turn
 from perdure.store.fact import Fact
@@ -298,6 +299,8 @@ def _looked_at(turn: Turn) -> list[Candidate]:
     return [turn.found[fact_id] for fact_id in chosen if fact_id in turn.found and fact_id in turn.cosines]
 
 
+IDLE: Final = "idle"
+"""The adjustment of what `perdure.recall.topics.idle` returns."""
 _RECENT_DAYS = 90.0
 """An older memory is not recent at all."""
 _FRESH_DAYS = 7.0
@@ -310,7 +313,7 @@ def adjusted(score: float, fact: Fact, now: float, names: Collection[str]) -> tu
     """Return the score (0 to 1) with the adjustments of these names, and the factor of each that changed it.
 
     Of two that reach 1, the product of score and factors still tells which is ahead. `now`: epoch seconds; "directive"
-    is named where one brings the memory up for this prompt.
+    and `IDLE` are named where they apply to the memory.
     """
     factors = {name: factor(fact, now) for name, factor in _FACTORS.items() if name in names}
     applied = {name: factor for name, factor in factors.items() if factor != 1.0}
@@ -325,6 +328,11 @@ def _importance_recency(fact: Fact, now: float) -> float:
 def _salience(fact: Fact, now: float) -> float:
     # Being put into a prompt does not count: what comes up often would come up ever more often.
     return 1.0 + 0.1 * math.log1p(max(0, fact.access_count + fact.reinforced_count))
+
+
+def _idleness(fact: Fact, now: float) -> float:
+    # As far down as so many uses would lift it.
+    return 1.0 / (1.0 + 0.1 * math.log1p(max(0, fact.injected_count - SHOWN + 1)))
 
 
 def _freshness(fact: Fact, now: float) -> float:
@@ -348,6 +356,7 @@ _FACTORS: Mapping[str, Callable[[Fact, float], float]] = {
     "importance_recency": _importance_recency,
     "long_term": lambda fact, now: _LONG_TERM.get(fact.decay_class, 1.0),
     "salience": _salience,
+    IDLE: _idleness,
     "freshness": _freshness,
     "confidence": _confidence,
     "directive": lambda fact, now: _DIRECTIVE_FACTOR,

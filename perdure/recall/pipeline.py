@@ -32,7 +32,7 @@ from perdure.recall.block import (
 )
 from perdure.recall.entities import spoken_of
 from perdure.recall.expand import Expand, Expander
-from perdure.recall.judge import adjusted, merge
+from perdure.recall.judge import IDLE, adjusted, merge
 from perdure.recall.kinds import anothers, owned
 from perdure.recall.lane import Lane
 from perdure.recall.options import (
@@ -52,6 +52,7 @@ from perdure.recall.orders import UNCONFIRMED, unconfirmed
 from perdure.recall.query import understand
 from perdure.recall.receipt import Receipt
 from perdure.recall.retrievers import Legs, PassageSource, token_counter
+from perdure.recall.topics import idle
 from perdure.recall.turn import Beside, Candidate, CountTokens, Find, Judge, Turn, VectorLeg
 from perdure.recall.unasked import NO_EVIDENCE, Profile, bridging_names, dated, directed, linked
 from perdure.speech.typed import typed
@@ -276,9 +277,11 @@ class Recaller:
         kept += filter(_is_note, judge.near(ranked))
         for each in set(ranked).difference(kept):
             each.verdict = "far below the best"
+        unused = turn.tried(IDLE, lambda turn: idle(turn.store, (each.fact for each in kept))) or ()
         worth = {}
         for each in kept:
             names = adjustments if each.id in by_directive else adjustments - {DIRECTIVE}
+            names = names | {IDLE} if each.id in unused and "salience" in adjustments else names
             fit_best = each.score
             each.score, each.factors = adjusted(fit_best, each.fact, turn.view.now, names)
             # Two that fit as well as can be still differ in it.
