@@ -158,8 +158,8 @@ class Blend(Judge):
 
     def passes(self, each: Candidate) -> bool:
         """Return whether its slot is named, its cosine reaches the floor, or its words suffice."""
-        if each.named or each.cosine is None:
-            return each.named or _by_words_alone(each)
+        if each.sure or each.cosine is None:
+            return each.sure or _by_words_alone(each)
         floor = 1.0 if self.floor is None else self.floor
         if each.cosine >= floor or (each.rare and each.coverage >= COVERAGE):
             return True
@@ -179,7 +179,7 @@ class Blend(Judge):
     def near(self, ranked: list[Candidate]) -> list[Candidate]:
         """Keep those that reach a share of the best one's score, and what the prompt names: it has no rival."""
         least = self.options.relative_cut * max((each.score for each in ranked), default=0.0)
-        return [each for each in ranked if each.named or each.score >= least]
+        return [each for each in ranked if each.sure or each.score >= least]
 
 
 @dataclass(eq=False)
@@ -191,8 +191,8 @@ class Waiting(Blend):
 
     def passes(self, each: Candidate) -> bool:
         """Return whether its slot is named, or its words suffice: one rare word in common tells nothing."""
-        if each.named or each.coverage < BLIND_COVERAGE:
-            return each.named
+        if each.sure or each.coverage < BLIND_COVERAGE:
+            return each.sure
         own = terms(each.memory.text)
         both = len(self.words & own)
         return both >= (_IN_COMMON if each.coverage >= COVERAGE else max(_MORE_IN_COMMON, _OF_MEMORY * len(own)))

@@ -15,14 +15,15 @@ from perdure.recall.entities import NOBODY, of_named
 from perdure.recall.gate import NEAR, SHARED
 from perdure.recall.judge import judge_of
 from perdure.recall.lane import Lane, Ticket
-from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, VECTOR
+from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, TRIGGERS, VECTOR
 from perdure.recall.query import Query
-from perdure.recall.triggered import AIMED
+from perdure.recall.triggered import AIMED, met
 from perdure.recall.turn import Candidate, CountTokens, Find, Judge, MissingError, Passage, Turn, VectorLeg
 from perdure.store import triggers
 from perdure.store.scope import Audience
 from perdure.store.search import AS_SET, WordIndex, by_ids, by_phrases, entities, lexical, named
 from perdure.store.triggers import Trigger
+from perdure.store.vocabulary import terms
 from perdure.text.tokens import estimate_tokens
 
 OF_A_KIND = 100
@@ -72,6 +73,8 @@ class Legs:
             passages = self._passages.start(lambda: _passages(turn, source, embeds=vectors is not None))
         for name, find in retrievers:
             turn.take(name, find)
+        if turn.survey is None and not turn.narrowed:
+            turn.take(TRIGGERS, situations)
         # Judged while passages are still looked for, which wait for the vector longer than facts do.
         judge = judge_of(turn)
         if source is not None:
@@ -173,6 +176,18 @@ def _aimed(
         if counts and name in known:
             aimed.setdefault(fact_id, []).append((known[name], cosine))
     return aimed
+
+
+def situations(turn: Turn) -> list[Candidate]:
+    """Find facts by the words of their triggers: what is done where no vector answers."""
+    asked = terms(turn.query.text)
+    # The last letter of a stem may be another than in the word.
+    beginnings = sorted({word[:-1] or word for word in asked if " " not in word})
+    with turn.read() as reader:
+        found = met(asked, triggers.holding(reader, beginnings))
+        facts = by_ids(reader, list(found), turn.view) if found else {}
+    told = ((fact, *found[fact.id]) for fact in facts.values())
+    return [Candidate(fact, trigger=trigger, scores={LOOKUP: share}) for fact, share, trigger in told]
 
 
 def said_elsewhere(turn: Turn, ticket: Ticket[Sequence[Passage]] | None) -> list[Candidate]:

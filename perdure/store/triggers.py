@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +26,8 @@ MOST = 8
 """Triggers of a memory."""
 LONGEST = 200
 """Characters of a trigger."""
+READ = 50_000
+"""Triggers that are looked through for words."""
 USER, AGENT, MODEL, USE = "user", "agent", "model", "use"
 ORIGINS = (USER, USE, AGENT, MODEL)
 """Who wrote a trigger: the user or their program, what was said when the memory was missed, an agent, a language model.
@@ -136,6 +138,20 @@ def vectors(
         np.array([bool(row[4]) for row in rows], dtype=bool),
         np.frombuffer(blob, dtype="<f4").reshape(-1, dims),
     )
+
+
+def holding(connection: Connection, beginnings: Collection[str]) -> list[Trigger]:
+    """Return the triggers that may bring their memory up and hold one of these beginnings of words, in lower case.
+
+    Read are the newest `READ` alone: there is no index of their words.
+    """
+    one_of = " OR ".join(["instr(lower(t.text), ?) > 0"] * len(beginnings))
+    sql = (
+        "SELECT t.id, t.fact_id, t.text, t.origin, t.created_at FROM"
+        " (SELECT * FROM triggers WHERE removed_at IS NULL ORDER BY rowid DESC LIMIT ?) AS t"
+        f" JOIN facts f ON f.id = t.fact_id WHERE ({one_of}) AND {_COUNTS}"
+    )
+    return [Trigger(*row) for row in run(connection, sql, (READ, *beginnings))] if beginnings else []
 
 
 def put(
