@@ -53,7 +53,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class TriggerVectors:
-    """Vectors of triggers, those of one memory side by side, in the order in which memories were stored."""
+    """Vectors of triggers, in no order."""
 
     ids: Sequence[str]
     fact_ids: Sequence[str]  # of each one's memory
@@ -121,15 +121,16 @@ def vectors(
 
     among = "" if fact_ids is None else " AND t.fact_id IN (SELECT value FROM json_each(?))"
     named = () if fact_ids is None else (json.dumps(list(fact_ids)),)
+    # Ranked before their vectors are read: sorting takes whole rows along.
     sql = (
-        "SELECT id, fact_id, scope, scope_target, counted, vector FROM (SELECT t.id, t.fact_id, f.seq, f.scope,"
-        f" f.scope_target, {_COUNTS} AS counted, v.vector,"
+        "SELECT r.id, r.fact_id, r.scope, r.scope_target, r.counted, v.vector FROM"
+        f" (SELECT t.id, t.fact_id, f.scope, f.scope_target, {_COUNTS} AS counted,"
         f" row_number() OVER (PARTITION BY t.fact_id ORDER BY {_ORDER}) AS place"
-        " FROM triggers t JOIN facts f ON f.id = t.fact_id"
-        " JOIN trigger_vectors v ON v.trigger_id = t.id AND v.embedding_id = ? AND length(v.vector) = ?"
-        f" WHERE t.removed_at IS NULL{among}) AS ranked WHERE place <= ? ORDER BY seq, place"
+        f" FROM triggers t JOIN facts f ON f.id = t.fact_id WHERE t.removed_at IS NULL{among}) AS r"
+        " JOIN trigger_vectors v ON v.trigger_id = r.id AND v.embedding_id = ? AND length(v.vector) = ?"
+        " WHERE r.place <= ?"
     )
-    rows = run(connection, sql, (embedding_id, 4 * dims, *named, each))
+    rows = run(connection, sql, (*named, embedding_id, 4 * dims, each))
     blob = b"".join(row[5] for row in rows)
     return TriggerVectors(
         [row[0] for row in rows],
