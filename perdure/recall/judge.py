@@ -95,7 +95,7 @@ class Fitted(Judge):
         _compare(turn)
         for each in turn.facts:
             each.probability = None if each.cosine is None else 0.0
-        chosen, survey, query = _looked_at(turn), turn.survey, turn.query
+        chosen, survey, query = looked_at(turn), turn.survey, turn.query
         if survey is None:
             return
         prompt = Prompt(query.text, query.parts or (query.text,))
@@ -289,8 +289,8 @@ def _aimed_at(turn: Turn) -> list[Candidate]:
     return [turn.found[fact_id] for fact_id in near if fact_id in turn.found and fact_id in turn.cosines][:AIMED]
 
 
-def _looked_at(turn: Turn) -> list[Candidate]:
-    """Return what the gate looks at: the nearest, those that share words, and the named."""
+def looked_at(turn: Turn) -> list[Candidate]:
+    """Return what the gate looks at of what was found: the nearest, those that share words, and the named."""
     chosen = dict.fromkeys(turn.survey.ids if turn.survey else ())
     hits = sorted(turn.lexical.hits, key=lambda hit: -hit.coverage)
     others = [hit.fact.id for hit in hits if hit.fact.id not in chosen]

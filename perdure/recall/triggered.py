@@ -10,6 +10,7 @@ from typing import Final
 
 from perdure.store.triggers import Trigger
 from perdure.store.vocabulary import terms
+from perdure.text.normalise import fold
 from perdure.text.questions import QUIET
 
 AIMED: Final = 8
@@ -89,6 +90,13 @@ class Triggered:
             weights: what each word of the prompt tells.
             whole: what all of them tell.
         """
+        # To read all words of a text takes many times as long.
+        beginnings = [word.split()[0][:-1] or word[:1] for word in weights]
+
+        def may_share(text: str) -> bool:
+            folded = fold(text)
+            return any(each in folded for each in beginnings)
+
         best = [max(each, default=0.0) for each in self.cosines]
         ranked = sorted((each for each, has in zip(best, self.cosines, strict=True) if has), reverse=True)
         first = ranked[0] if ranked else 0.0
@@ -98,7 +106,7 @@ class Triggered:
                 found.append((0.0, 0.0, -2.0, math.log1p(AIMED), -1.0, first, 0.0, 0.0, 0.0, mine))
                 continue
             top = sorted(near, reverse=True)[:2]
-            shared = [[weights[word] for word in terms(text) if word in weights] for text in texts]
+            shared = [[weights[word] for word in terms(text) if word in weights] for text in texts if may_share(text)]
             found.append(
                 (
                     top[0],
@@ -107,7 +115,7 @@ class Triggered:
                     math.log1p(min(ranked.index(top[0]), AIMED)),
                     top[0] - first,
                     first,
-                    max(map(sum, shared)) / whole,
+                    max(map(sum, shared), default=0.0) / whole,
                     max((max(each) for each in shared if each), default=0.0),
                     float(len(near)),
                     max(mine, top[0]),

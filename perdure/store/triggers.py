@@ -34,7 +34,8 @@ ORIGINS = (USER, USE, AGENT, MODEL)
 The first have the stronger word."""
 _OWN = (USER, USE)
 _SAID = SUPERSEDES | {Channel.OWNER_FILE, Channel.TRANSCRIPT_USER}
-_COUNTS = f"(t.origin IN {_OWN} OR f.channel IN {tuple(each.value for each in sorted(_SAID))} OR {REVIEWED})"
+_BY_CHANNEL = f"f.channel IN {tuple(each.value for each in sorted(_SAID))}"
+_COUNTS = f"(t.origin IN {_OWN} OR {_BY_CHANNEL} OR {REVIEWED})"
 _RANK = f"CASE t.origin {' '.join(f'WHEN {name!r} THEN {rank}' for rank, name in enumerate(ORIGINS))} END"
 _ORDER = f"{_RANK}, t.created_at, t.rowid"
 
@@ -48,7 +49,7 @@ class Trigger:
     text: str  # at most 200 characters, without secrets
     origin: str  # "user", "agent", "model" or "use"
     created_at: float  # epoch seconds
-    reviewed: bool = False  # whether a person approved its memory in a review
+    reviewed: bool = False  # whether its memory is another's word, which a person approved in a review
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +102,20 @@ def of(connection: Connection, fact_ids: Iterable[str]) -> dict[str, list[Trigge
     found: dict[str, list[Trigger]] = {}
     ids = list(fact_ids)
     sql = (
-        f"SELECT t.id, t.fact_id, t.text, t.origin, t.created_at, {REVIEWED}"
+        f"SELECT t.id, t.fact_id, t.text, t.origin, t.created_at, NOT {_BY_CHANNEL} AND {REVIEWED}"
         " FROM triggers t JOIN facts f ON f.id = t.fact_id"
         f" WHERE t.removed_at IS NULL AND t.fact_id IN ({marks(ids)}) ORDER BY {_ORDER}"
     )
     for row in run(connection, sql, ids) if ids else ():
         found.setdefault(row[1], []).append(Trigger(*(*row[:5], bool(row[5]))))
     return found
+
+
+def vectors_of(connection: Connection, embedding_id: str, dims: int, ids: Sequence[str]) -> dict[str, bytes]:
+    """Return the vectors, float32 of so many numbers, of those of these triggers that have one in a space."""
+    of_them = f"embedding_id = ? AND length(vector) = ? AND trigger_id IN ({marks(ids)})"
+    sql = f"SELECT trigger_id, vector FROM trigger_vectors WHERE {of_them}"
+    return dict(run(connection, sql, (embedding_id, 4 * dims, *ids)))
 
 
 def vectors(
