@@ -222,14 +222,15 @@ def are(connection: Connection, ids: Sequence[str], *, removed: bool) -> bool:
     return not ids or bool(run(connection, sql, ids)[0][0] == len(ids))
 
 
-def without_vector(connection: Connection, space_id: str, limit: int) -> list[Row]:
+def without_vector(connection: Connection, space_id: str, limit: int, skip: Sequence[str] = ()) -> list[Row]:
     """Return triggers of facts that are not forgotten and lack a vector in a space: id, fact and text of each."""
     sql = (
         "SELECT t.id, t.fact_id, t.text FROM triggers t JOIN facts f ON f.id = t.fact_id"
         " WHERE t.removed_at IS NULL AND f.forgotten_at IS NULL AND NOT EXISTS"
-        " (SELECT 1 FROM trigger_vectors v WHERE v.trigger_id = t.id AND v.embedding_id = ?) LIMIT ?"
+        " (SELECT 1 FROM trigger_vectors v WHERE v.trigger_id = t.id AND v.embedding_id = ?)"
+        " AND t.id NOT IN (SELECT value FROM json_each(?)) LIMIT ?"
     )
-    return run(connection, sql, (space_id, limit))
+    return run(connection, sql, (space_id, json.dumps(list(skip)), limit))
 
 
 def drop_vectors(connection: Connection, fact_id: str) -> None:
