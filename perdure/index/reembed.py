@@ -112,8 +112,10 @@ class Reembedder:
 
     def _embedded(self, embedder: Embedder, batch: Sequence[tuple[str, str]]) -> dict[str, bytes]:
         """Return vectors of texts by id. One that the model fails on alone goes by words, and stops no switch."""
+        if not batch:
+            return {}
         try:
-            rows = embedder.embed([text for _, text in batch]) if batch else []
+            rows = embedder.embed([text for _, text in batch])
         except ModelError:
             if len(batch) > 1:
                 return {key: blob for each in batch for key, blob in self._embedded(embedder, [each]).items()}
