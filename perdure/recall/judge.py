@@ -129,8 +129,11 @@ class Fitted(Judge):
         for each, row, one in zip(several, features, told, strict=True):
             if kind is not None and kind.own:
                 one = NAMED * one if kind.may_have(each.memory.text) else 0.0
-            if each.id in turn.aimed and one > (each.probability or 0.0):
+            alone = each.probability or 0.0
+            if each.id in turn.aimed and one > alone:
                 each.features, each.probability = row, one
+                if alone < self.threshold <= one:
+                    each.trigger = max(turn.aimed[each.id], key=lambda pair: pair[1])[0]
 
 
 @dataclass(eq=False)

@@ -56,7 +56,7 @@ class Candidate:
     rare: bool = False  # whether one of these words is rare in the store
     named: bool = False  # whether the prompt names the slot that it fills, entity and key
     spoken_of: bool = False  # whether it names the entity of that slot
-    # Of its own that which is nearer to the prompt than the memory itself; without vectors that with most of its words.
+    # Which brings it up, or is nearer to the prompt than it is: the nearest of its own, without vectors by their words.
     trigger: Trigger | None = None
     in_sight: bool = False  # whether it was said in this conversation, and the model still sees that
     probability: float | None = None  # that it helps, 0 to 1; None: no model can tell
