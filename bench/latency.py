@@ -1,6 +1,6 @@
 """How long a turn waits for recall, and what of it is the model, the vectors, the words.
 
-python -m bench latency --sizes 1000,10000,100000 --json
+python -m bench latency --sizes 1000,10000,100000 [--triggers N] --json
 
 Each store also holds a record of past conversations. The texts are synthetic, of a vocabulary as skewed as a
 language's; their vectors are put straight into the tables. Every prompt is asked once, and is made of words of a
@@ -30,7 +30,7 @@ import numpy as np
 from bench.files import put_random_vectors
 from bench.measuring import p50, p95, script, tells_rss, timed
 from bench.program import numbers, program
-from bench.store import EMBEDDER, fill, sentences
+from bench.store import AUTHOR, EMBEDDER, fill, sentences
 from perdure.api.memory import Memory
 from perdure.clock import SystemClock
 from perdure.embed.base import Embedder
@@ -46,15 +46,17 @@ from perdure.lance.indexer import Indexer
 from perdure.store.scope import Audience
 from perdure.store.sql import run
 from perdure.store.store import Store
+from perdure.store.transaction import StoredVector
+from perdure.store.triggers import USER
 from perdure.text.normalise import match_query, match_terms
 
 SEED = 100
 """Of one sequence of sentences: `bench.store.fill` takes its beginning, conversations what comes after."""
 SESSION = 100
 """Turns of a conversation."""
-PROMPT_WORDS = 8
+PROMPT_WORDS, TRIGGER_WORDS = 8, 6
 CONTEXT = TurnContext(session_id="bench")
-INDEX_BATCH = 1_000
+INDEX_BATCH = AIMED_BATCH = 1_000
 PEER_BATCH, PEER_LIMIT = 1_000, 10
 EMBEDDERS: dict[str, tuple[Callable[[], Embedder], dict[str, Any]]] = {
     "auto": (load_default, {"embedder": "auto"}),
@@ -88,6 +90,22 @@ def prompts(facts: int, count: int) -> list[str]:
     return [f"What about {' '.join(text.split()[:PROMPT_WORDS])}?" for text in islice(picked, count)]
 
 
+def aim(store: Store, each: int) -> None:
+    """Give every fact of a store so many triggers, with random vectors."""
+    space = store.space()
+    if space is None:
+        raise RuntimeError("there is no space to put vectors into")
+    ids, chance = [row[0] for row in store.database.query(run, "SELECT id FROM facts")], np.random.default_rng(3)
+    texts = sentences(each * len(ids), SEED + 1)
+    for start in range(0, len(ids), AIMED_BATCH):
+        with store.write(AUTHOR) as tx:
+            for fact_id in ids[start : start + AIMED_BATCH]:
+                said = [" ".join(text.split()[-TRIGGER_WORDS:]) for text in islice(texts, each)]
+                vectors = chance.normal(size=(each, space.dims)).astype(np.float32)
+                vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+                tx.put_triggers(fact_id, said, USER, dict(zip(said, StoredVector.rows(vectors, space.id), strict=True)))
+
+
 def record(home: Path, facts: int, chunks: int, embedder: Embedder) -> None:
     """Record conversations of so many turns in a store of facts, and index them with random vectors."""
     store = Store(home)
@@ -109,13 +127,15 @@ def record(home: Path, facts: int, chunks: int, embedder: Embedder) -> None:
     store.close()
 
 
-def build(home: Path, facts: int, chunks: int, embedder: str) -> None:
-    """Make a store of so many facts and chunks, its index of vectors up to date."""
+def build(home: Path, facts: int, chunks: int, embedder: str, triggers: int = 0) -> None:
+    """Make a store of so many facts, each with so many triggers, and of chunks, its index of vectors up to date."""
     load, settings = EMBEDDERS[embedder]
     with Memory.open(home, **settings) as memory:
         memory.ready()  # binds the store to the space of the model
     store = Store(home)
     fill(store, facts, SEED)
+    if triggers:
+        aim(store, triggers)
     store.close()
     record(home, facts, chunks, load())
     store = Store(home)
@@ -308,15 +328,18 @@ def beside(home: Path, facts: int, asked: Sequence[str], embedder: str) -> dict[
 @click.option("--sizes", callback=numbers, default="1000,10000,100000", help="Facts in the store, at least 1 each.")
 @click.option("--chunks", default=50_000, help="Turns of past conversations, at least 1.")
 @click.option("--samples", default=200, help="Prompts for each size.")
+@click.option("--triggers", default=0, help="Triggers of each fact, at most 8.")
 @click.option("--embedder", default="auto", type=click.Choice(sorted(EMBEDDERS)))
 @click.option("--peers", "with_peers", is_flag=True, help="Also chromadb and mem0, where they are installed.")
-def bench(sizes: Sequence[int], chunks: int, samples: int, embedder: str, with_peers: bool = False) -> dict[str, Any]:
+def bench(
+    sizes: Sequence[int], chunks: int, samples: int, embedder: str, with_peers: bool = False, triggers: int = 0
+) -> dict[str, Any]:
     """Measure a store of each size, and other stores if asked for."""
     measured = []
     for size in sorted(sizes):
         with tempfile.TemporaryDirectory() as folder:
             home, asked = Path(folder), prompts(size, min(samples, size))
-            build(home, size, chunks, embedder)
+            build(home, size, chunks, embedder, triggers)
             measured.append({
                 "facts": size,
                 **warm(home, asked, embedder),
@@ -324,7 +347,7 @@ def bench(sizes: Sequence[int], chunks: int, samples: int, embedder: str, with_p
                 "rss_mb": resident(home, asked, embedder),
                 **({"peers_p50_ms": beside(home, size, asked, embedder)} if with_peers else {}),
             })  # fmt: skip
-    return {"chunks": chunks, "sizes": measured}
+    return {"chunks": chunks, "triggers": triggers, "sizes": measured}
 
 
 main = program(bench)

@@ -16,7 +16,7 @@ from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
 from perdure.store.store import Store
 from perdure.store.transaction import Author, Transaction
-from perdure.store.trust import AUTO_RECALLED, SUPERSEDES, gives_way
+from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED, SUPERSEDES, gives_way, reviewed
 
 APPROVED, REJECTED = "approved", "rejected"
 
@@ -36,7 +36,8 @@ def decide(
     weaker word, as it would have at once. What asks to replace or forget another (`store.lifecycle`) does so, on
     the word of whoever approves it.
 
-    One that is in this state already is left as it is; `dry_run` only returns them.
+    One that is in this state already is left as it is, unless it is an agent's note that nobody has approved yet;
+    `dry_run` only returns them.
     """
     found = _named(store, audience, fact_ids, "perdure review list shows")
     with store.write(author, keep=not dry_run) as tx:
@@ -69,7 +70,8 @@ def changeable(store: Store, view: View, fact_ids: Sequence[str]) -> list[str]:
 
 def _decided(tx: Transaction, fact_id: str, state: str) -> Fact:
     fact = tx.fact(fact_id)
-    if fact.review_state == state:
+    noted = fact.channel in AGENTS_NOTE and not reviewed(tx.connection, [fact_id])
+    if fact.review_state == state and not (state == APPROVED and noted):
         return fact
     if state == REJECTED:
         return tx.change(fact_id, "reject", {"review_state": state})

@@ -302,9 +302,9 @@ class Settings(Table):
     """Memories to recall regardless of what a search finds."""
     adjust: tuple[_Adjustment, ...] = ("salience", "confidence")
     """Factors that a memory's score is multiplied by. `salience`, which grows with every use: 1 + 0.1 ln(uses + 1);
-    appearing in a prompt is not a use. `confidence`: 0.85 + 0.15 confidence. `importance_recency`: (0.7 + 0.3
-    importance) × (0.8 + 0.2 of what is left of 90 days). `long_term`: 1.2 for permanent memories, 1.1 for stable ones.
-    `freshness`, which falls in the last 7 days of a memory's life: 0.75 + 0.25 freshness."""
+    what was shown eight times to no use moves down. `confidence`: 0.85 + 0.15 confidence. `importance_recency`: (0.7 +
+    0.3 importance) × (0.8 + 0.2 of what is left of 90 days). `long_term`: 1.2 for permanent memories, 1.1 for stable
+    ones. `freshness`, which falls in the last 7 days of a memory's life: 0.75 + 0.25 freshness."""
     summary_threshold: Annotated[int, Field(ge=1, le=100_000)] = 300
     """Number of characters above which a block shows a memory's summary."""
     capture_limits: _CaptureLimits = _CaptureLimits()

@@ -1,4 +1,4 @@
-"""The worker's job when the embedding model changes: give every fact a vector in the new space, then switch."""
+"""The worker's job when the embedding model changes: give every fact and trigger a new vector, then switch."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from perdure.embed.base import Embedder
 from perdure.errors import ModelError, StoreUnavailableError
 from perdure.index import shadow
 from perdure.parts import part
-from perdure.store import spaces
+from perdure.store import spaces, triggers
 from perdure.store.fact import vector_text
-from perdure.store.spaces import Unembedded, VectorSpace
+from perdure.store.seals import seal_trigger_vector
+from perdure.store.spaces import VectorSpace
+from perdure.store.sql import Row
 from perdure.store.store import Store
 
 EMBED_BATCH = 4
@@ -63,20 +65,27 @@ class Reembedder:
     def _build(self, space: VectorSpace, embedder: Embedder) -> bool:
         until = time.monotonic() + STEP_SECONDS
         while True:
-            batch = self._store.database.query(spaces.unembedded, space.id, self._after, EMBED_BATCH, self._failed)
-            if not batch and not self._after:
+            facts = self._store.database.query(spaces.unembedded, space.id, self._after, EMBED_BATCH, self._failed)
+            whole = not facts and not self._after
+            aims = self._unaimed(space) if whole else []
+            if whole and not aims:
                 return self._switch(space, embedder)
             # At the end it begins anew: facts before this row may have come back.
-            self._after = batch[-1].seq if batch else 0
-            if not batch:
+            self._after = facts[-1].seq if facts else 0
+            if not facts and not aims:
                 continue
-            blobs = self._embedded(embedder, batch)
+            texts = [(each.id, vector_text(each.text, each.entity, each.key)) for each in facts]
+            blobs = self._embedded(embedder, texts)
+            aimed = self._embedded(embedder, [(name, text) for name, _, text in aims])
             # What is lost by a power cut is simply made again.
             with self._store.database.write(durable=False) as connection:
                 if spaces.building(connection) != space:
                     return True
                 for fact_id, blob in blobs.items():
                     spaces.put(connection, space.id, fact_id, blob)
+                for name, blob in aimed.items():
+                    triggers.keep_vector(connection, name, space.id, blob)
+                    seal_trigger_vector(connection, name, space.id)
             if time.monotonic() >= until:
                 return True
 
@@ -86,29 +95,36 @@ class Reembedder:
         with self._store.database.write() as connection:
             if spaces.building(connection) != space:
                 return True
-            # A fact may have come in since the last look; under this lock none can.
-            if not spaces.unembedded(connection, space.id, 0, 1, self._failed):
+            # A fact or trigger may have come in since the last look; under this lock none can.
+            if not spaces.unembedded(connection, space.id, 0, 1, self._failed) and not triggers.without_vector(
+                connection, space.id, 1, self._failed
+            ):
                 spaces.note(connection, space.id, shadow.NOTE, self._score)
                 spaces.activate(connection, space.id, self._store.clock.now())
-                _log.info("switched to model %s; %d memories are found by keyword only", space.name, len(self._failed))
+                _log.info("switched to model %s; %d texts are found by keyword only", space.name, len(self._failed))
                 # Who comes back to this space later is compared anew.
                 self._space = None
         self._tidied = False
         return True
 
-    def _embedded(self, embedder: Embedder, batch: Sequence[Unembedded]) -> dict[str, bytes]:
-        """Return vectors by fact id. A text that the model fails on alone goes by words, and stops no switch."""
-        texts = [vector_text(fact.text, fact.entity, fact.key) for fact in batch]
+    def _unaimed(self, space: VectorSpace) -> list[Row]:
+        return self._store.database.query(triggers.without_vector, space.id, EMBED_BATCH, self._failed)
+
+    def _embedded(self, embedder: Embedder, batch: Sequence[tuple[str, str]]) -> dict[str, bytes]:
+        """Return vectors of texts by id. One that the model fails on alone goes by words, and stops no switch."""
+        if not batch:
+            return {}
         try:
-            rows = embedder.embed(texts)
+            rows = embedder.embed([text for _, text in batch])
         except ModelError:
             if len(batch) > 1:
-                return {key: blob for fact in batch for key, blob in self._embedded(embedder, [fact]).items()}
+                return {key: blob for each in batch for key, blob in self._embedded(embedder, [each]).items()}
             embedder.embed(["warm"])
-            self._failed.append(batch[0].id)
-            _log.warning("memory %s cannot be embedded; it is found by keyword only", batch[0].id)
+            [(failed, _)] = batch
+            self._failed.append(failed)
+            _log.warning("memory or trigger %s cannot be embedded; it is found by keyword only", failed)
             return {}
-        return {fact.id: row.astype("<f4").tobytes() for fact, row in zip(batch, rows, strict=True)}
+        return {key: row.astype("<f4").tobytes() for (key, _), row in zip(batch, rows, strict=True)}
 
     def _stalled(self, problem: str) -> bool:
         _log.warning("model switch stalled: %s", problem)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.embed.base import Vectors
+from perdure.heap import give_back
 from perdure.index.vector_index import CHUNK, NOBODY, RoundedMatrix, highest, roomier
 from perdure.store.scope import Scope
 from perdure.store.search import View
@@ -108,9 +109,19 @@ class TriggerIndex:
                 self._reset()
                 changed = self._changed(connection, last)
             self._each = FEWER if len(changed) + len(self._rows) > CROWD else self._each
+            first = not self._owners
+            if first:
+                self._matrix = RoundedMatrix(self._dims, self._expected(connection, len(changed)))
             for start in range(0, len(changed), CHUNK):
                 self._put(connection, changed[start : start + CHUNK])
             self._seen = last
+        if first:
+            give_back()
+
+    def _expected(self, connection: Connection, memories: int) -> int:
+        """Return how many triggers of so many memories may be looked at."""
+        sql = "SELECT count(*) FROM trigger_vectors WHERE embedding_id = ?"
+        return min(self._each * memories, int(run(connection, sql, (self._embedding_id,))[0][0]))
 
     def _changed(self, connection: Connection, last: int) -> list[str]:
         """Return the memories whose triggers are to be read: all that have any, or those that the journal names."""

@@ -326,7 +326,8 @@ def read_link(values: Sequence[Any]) -> Link:
 
 def read_trigger(values: Sequence[Any]) -> Trigger:
     """Make a trigger of its values, in the order in which `Trigger` has them."""
-    if not all(map(_fits, values, ((str,), (str,), (str,), (str,), (int, float)))) or values[3] not in ORIGINS:
+    kinds: Sequence[tuple[type, ...]] = ((str,), (str,), (str,), (str,), (int, float))
+    if len(values) != len(kinds) or not all(map(_fits, values, kinds)) or values[3] not in ORIGINS:
         raise InputError("is no trigger")
     checked([values[2]])
     return Trigger(*values)

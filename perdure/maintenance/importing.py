@@ -61,6 +61,7 @@ class Load:
     unread: Mapping[str, str] = field(default_factory=dict)  # why, by file
     passed: Mapping[str, int] = field(default_factory=dict)  # what else is left out, and how many of it
     triggers: Callable[[], Iterable[Trigger]] = tuple  # yields those of the facts; called after `facts`
+    vouched: bool = False  # whether the store vouches for each of these triggers, whatever it says of the rest
 
 
 @dataclass(slots=True)
@@ -130,7 +131,7 @@ def bring_in(
     for links in _chunks(load.links()):
         importer.take_links(links)
     for triggers in _chunks(load.triggers()):
-        importer.take_triggers(triggers)
+        importer.take_triggers(triggers, vouched=trusted or load.vouched)
     importer.catch_up()
     if not (report.added or report.superseded or report.vouched or report.links or report.triggers):
         report.batch = None
@@ -162,16 +163,16 @@ class _Importer:
                 else:
                     self._report.links_skipped += 1
 
-    def take_triggers(self, chunk: Iterable[Trigger]) -> None:
+    def take_triggers(self, chunk: Iterable[Trigger], *, vouched: bool) -> None:
         """Add triggers to what those facts have that this import brought, or that its file may change."""
         found: dict[tuple[str, str], list[str]] = {}
         for each in chunk:
             # Nobody vouches for whose word an unknown file says it is.
-            origin = each.origin if self._report.trusted else AGENT
+            origin = each.origin if vouched else AGENT
             found.setdefault((each.fact_id, origin), []).append(each.text)
         with self._changes() as (connection, tx):
             for (fact_id, origin), texts in found.items():
-                if fact_id in self._added or (self._report.trusted and self._there(connection, fact_id)):
+                if fact_id in self._added or (vouched and self._there(connection, fact_id)):
                     self._trigger(connection, tx, fact_id, origin, texts)
 
     def _trigger(

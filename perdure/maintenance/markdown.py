@@ -32,16 +32,24 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from perdure.errors import InputError, ScopeError
-from perdure.maintenance.exchange import fact_line, read_fact, read_link, refuse_constant, unwritten
+from perdure.maintenance.exchange import (
+    fact_line,
+    read_fact,
+    read_link,
+    read_trigger,
+    refuse_constant,
+    unwritten,
+)
 from perdure.maintenance.importing import Incoming, Load, fact_id
 from perdure.regex import lazy
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, read_facts
 from perdure.store.folder import prepare_folder, private_file, sync_folder
 from perdure.store.links import Link
-from perdure.store.safe import safe_fact
+from perdure.store.safe import safe, safe_fact
 from perdure.store.scope import GLOBAL, OWNER, Scope
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
+from perdure.store.triggers import Trigger, of
 from perdure.text.clean import clean
 from perdure.text.normalise import fingerprint
 
@@ -84,8 +92,11 @@ class Entry:
         return exact if isinstance(exact, str) and shown(exact) == self.words else self.words
 
 
-def write_entry(fact: Fact, links: Sequence[Sequence[Any]], key: bytes) -> str:
-    """Return a fact as an item, secrets redacted once more; links from it are id, target, type, strength, time."""
+def write_entry(fact: Fact, links: Sequence[Sequence[Any]], key: bytes, aims: Iterable[Trigger] = ()) -> str:
+    """Return a fact as an item with its triggers, secrets redacted once more.
+
+    Links from it are id, target, type, strength, time.
+    """
     line = fact_line(fact)
     words = shown(line["text"])
     # What a fact has anyhow need not be said.
@@ -98,6 +109,8 @@ def write_entry(fact: Fact, links: Sequence[Sequence[Any]], key: bytes) -> str:
         del values["text"]
     if links:
         values["links"] = [list(each) for each in links]
+    if told := [[safe(each.text), each.origin, each.created_at] for each in aims]:
+        values["triggers"] = told
     # Two hyphens may end a comment; within JSON they stand in texts alone.
     hidden = json.dumps(values).replace("--", "-\\u002d")
     comment = f"<!-- perdure {_seal(words, hidden, key)} {hidden} -->"
@@ -322,9 +335,10 @@ class _Writer:
         for held in self._ids[page]:
             [fact] = read_facts(self._connection, "facts WHERE id = ?", (held,))
             links = run(self._connection, _LINKS, (held,))
+            aims = of(self._connection, [held]).get(held, ())
             linked |= {self._home[link[1]] for link in links if link[1] in self._home}
             linked |= self._mentioned(page.scope, safe_fact(fact).fact.text)
-            items.append(write_entry(fact, links, self._key))
+            items.append(write_entry(fact, links, self._key, aims))
             self._advance()
         place = self._places[page]
         body = "\n".join(items)
@@ -388,7 +402,14 @@ def load_pages(path: Path, key: bytes, *, trust: bool = False) -> Load:
             for values in found if isinstance(found, list) and _whole(entry, trust) else ():
                 yield read_link([values[0], entry.values["id"], *values[1:]])
 
-    return Load("markdown", sum(1 for _ in _entries(path, key)), facts, links)
+    def aims() -> Iterator[Trigger]:
+        for _, entry in _entries(path, key):
+            found = entry.values.get("triggers")
+            for values in found if isinstance(found, list) and _whole(entry, trust) else ():
+                yield read_trigger(["", entry.values["id"], *values])
+
+    total = sum(1 for _ in _entries(path, key))
+    return Load("markdown", total, facts, links, triggers=aims, vouched=True)
 
 
 def _for_review(matter: dict[str, str], entry: Entry) -> Incoming:
@@ -412,7 +433,7 @@ def _whole(entry: Entry, trust: bool) -> Fact | None:
     """Return the fact that an entry holds with all that is known of it; None if nobody vouches for that."""
     if not (entry.sealed or trust):
         return None
-    values = {name: value for name, value in entry.values.items() if name != "links"}
+    values = {name: value for name, value in entry.values.items() if name not in ("links", "triggers")}
     try:
         fact = read_fact({**values, "text": entry.text})
     except InputError:

@@ -31,6 +31,7 @@ from perdure.recall.gate import (
     triggered_gate,
 )
 from perdure.recall.options import LEXICAL, LOOKUP, VECTOR, RecallOptions
+from perdure.recall.topics import SHOWN
 from perdure.recall.triggered import AIMED, Triggered
 from perdure.recall.turn import Candidate, Judge, Passage, Turn
 from perdure.store.fact import Fact
@@ -112,7 +113,7 @@ class Fitted(Judge):
         _compare(turn)
         for each in turn.facts:
             each.probability = None if each.cosine is None else 0.0
-        chosen, survey, query = _looked_at(turn), turn.survey, turn.query
+        chosen, survey, query = looked_at(turn), turn.survey, turn.query
         if survey is None:
             return
         prompt = Prompt(query.text, query.parts or (query.text,))
@@ -146,8 +147,11 @@ class Fitted(Judge):
         for each, row, one in zip(several, features, told, strict=True):
             if kind is not None and kind.own:
                 one = NAMED * one if kind.may_have(each.memory.text) else 0.0
-            if each.id in turn.aimed and one > (each.probability or 0.0):
+            alone = each.probability or 0.0
+            if each.id in turn.aimed and one > alone:
                 each.features, each.probability = row, one
+                if alone < self.threshold <= one:
+                    each.trigger = max(turn.aimed[each.id], key=lambda pair: pair[1])[0]
 
 
 @dataclass(eq=False)
@@ -175,8 +179,8 @@ class Blend(Judge):
 
     def passes(self, each: Candidate) -> bool:
         """Return whether its slot is named, its cosine reaches the floor, or its words suffice."""
-        if each.named or each.cosine is None:
-            return each.named or _by_words_alone(each)
+        if each.sure or each.cosine is None:
+            return each.sure or _by_words_alone(each)
         floor = 1.0 if self.floor is None else self.floor
         if each.cosine >= floor or (each.rare and each.coverage >= COVERAGE):
             return True
@@ -196,7 +200,7 @@ class Blend(Judge):
     def near(self, ranked: list[Candidate]) -> list[Candidate]:
         """Keep those that reach a share of the best one's score, and what the prompt names: it has no rival."""
         least = self.options.relative_cut * max((each.score for each in ranked), default=0.0)
-        return [each for each in ranked if each.named or each.score >= least]
+        return [each for each in ranked if each.sure or each.score >= least]
 
 
 @dataclass(eq=False)
@@ -208,8 +212,8 @@ class Waiting(Blend):
 
     def passes(self, each: Candidate) -> bool:
         """Return whether its slot is named, or its words suffice: one rare word in common tells nothing."""
-        if each.named or each.coverage < BLIND_COVERAGE:
-            return each.named
+        if each.sure or each.coverage < BLIND_COVERAGE:
+            return each.sure
         own = terms(each.memory.text)
         both = len(self.words & own)
         return both >= (_IN_COMMON if each.coverage >= COVERAGE else max(_MORE_IN_COMMON, _OF_MEMORY * len(own)))
@@ -306,8 +310,8 @@ def _aimed_at(turn: Turn) -> list[Candidate]:
     return [turn.found[fact_id] for fact_id in near if fact_id in turn.found and fact_id in turn.cosines][:AIMED]
 
 
-def _looked_at(turn: Turn) -> list[Candidate]:
-    """Return what the gate looks at: the nearest, those that share words, and the named."""
+def looked_at(turn: Turn) -> list[Candidate]:
+    """Return what the gate looks at of what was found: the nearest, those that share words, and the named."""
     chosen = dict.fromkeys(turn.survey.ids if turn.survey else ())
     hits = sorted(turn.lexical.hits, key=lambda hit: -hit.coverage)
     others = [hit.fact.id for hit in hits if hit.fact.id not in chosen]
@@ -316,6 +320,8 @@ def _looked_at(turn: Turn) -> list[Candidate]:
     return [turn.found[fact_id] for fact_id in chosen if fact_id in turn.found and fact_id in turn.cosines]
 
 
+IDLE: Final = "idle"
+"""The adjustment of what `perdure.recall.topics.idle` returns."""
 _RECENT_DAYS = 90.0
 """An older memory is not recent at all."""
 _FRESH_DAYS = 7.0
@@ -328,7 +334,7 @@ def adjusted(score: float, fact: Fact, now: float, names: Collection[str]) -> tu
     """Return the score (0 to 1) with the adjustments of these names, and the factor of each that changed it.
 
     Of two that reach 1, the product of score and factors still tells which is ahead. `now`: epoch seconds; "directive"
-    is named where one brings the memory up for this prompt.
+    and `IDLE` are named where they apply to the memory.
     """
     factors = {name: factor(fact, now) for name, factor in _FACTORS.items() if name in names}
     applied = {name: factor for name, factor in factors.items() if factor != 1.0}
@@ -343,6 +349,11 @@ def _importance_recency(fact: Fact, now: float) -> float:
 def _salience(fact: Fact, now: float) -> float:
     # Being put into a prompt does not count: what comes up often would come up ever more often.
     return 1.0 + 0.1 * math.log1p(max(0, fact.access_count + fact.reinforced_count))
+
+
+def _idleness(fact: Fact, now: float) -> float:
+    # As far down as so many uses would lift it.
+    return 1.0 / (1.0 + 0.1 * math.log1p(max(0, fact.injected_count - SHOWN + 1)))
 
 
 def _freshness(fact: Fact, now: float) -> float:
@@ -366,6 +377,7 @@ _FACTORS: Mapping[str, Callable[[Fact, float], float]] = {
     "importance_recency": _importance_recency,
     "long_term": lambda fact, now: _LONG_TERM.get(fact.decay_class, 1.0),
     "salience": _salience,
+    IDLE: _idleness,
     "freshness": _freshness,
     "confidence": _confidence,
     "directive": lambda fact, now: _DIRECTIVE_FACTOR,

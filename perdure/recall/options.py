@@ -24,6 +24,7 @@ IDS = "ids"
 ALIASES = "aliases"
 DATES = "dates"
 ABOUT = "about"
+TRIGGERS = "triggers"
 """The legs carry the names that stand in the block: the two stores of the documents this follows, and the
 slots that a prompt names."""
 

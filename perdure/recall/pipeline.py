@@ -32,7 +32,7 @@ from perdure.recall.block import (
 )
 from perdure.recall.entities import spoken_of
 from perdure.recall.expand import Expand, Expander
-from perdure.recall.judge import adjusted, merge
+from perdure.recall.judge import IDLE, adjusted, merge
 from perdure.recall.kinds import anothers, owned
 from perdure.recall.lane import Lane
 from perdure.recall.options import (
@@ -48,9 +48,11 @@ from perdure.recall.options import (
     PROFILE,
     RecallOptions,
 )
+from perdure.recall.orders import UNCONFIRMED, unconfirmed
 from perdure.recall.query import understand
 from perdure.recall.receipt import Receipt
 from perdure.recall.retrievers import Legs, PassageSource, token_counter
+from perdure.recall.topics import idle
 from perdure.recall.turn import Beside, Candidate, CountTokens, Find, Judge, Turn, VectorLeg
 from perdure.recall.unasked import NO_EVIDENCE, Profile, bridging_names, dated, directed, linked
 from perdure.speech.typed import typed
@@ -243,18 +245,24 @@ class Recaller:
     def _bring(self, turn: Turn, retrievers: Sequence[tuple[str, Find]]) -> None:
         """Have come up what these retrievers find, each behind those before it."""
         for name, find in retrievers:
-            turn.add(turn.tried(name, find) or ())
+            found = turn.tried(name, find) or ()
+            # What the user asks of memory itself, or has set a rule for, is asked for.
+            orders = unconfirmed(turn.read, (each.fact for each in found)) if name not in (ABOUT, DIRECTIVE) else ()
+            turn.add(each for each in found if each.id not in orders)
 
     def _judged(self, turn: Turn, judge: Judge, text: str, by_directive: Collection[str]) -> list[Candidate]:
         """Return the facts that have evidence enough, best first, and say of the others what they failed at."""
         adjustments = set(self.options.adjustments)
         stems, owners = terms(text), owned(text)
+        orders = unconfirmed(turn.read, (each.fact for each in turn.facts))
         here = {each.id for each in turn.facts if turn.compacted and each.fact.provenance_session == turn.session}
         in_sight = here if here and turn.compacted and not turn.compacted() else ()
         for each in turn.facts:
             each.in_sight = each.id in in_sight
             if anothers(owners, each.fact.text):
                 each.verdict = _ANOTHERS
+            elif each.id in orders:
+                each.verdict = UNCONFIRMED
             elif each.fact.decay_class == OF_SESSION and each.fact.provenance_session not in (None, turn.session):
                 each.verdict = _ELSEWHERE
             elif agent_log.is_of(each.fact, turn.session):
@@ -269,9 +277,11 @@ class Recaller:
         kept += filter(_is_note, judge.near(ranked))
         for each in set(ranked).difference(kept):
             each.verdict = "far below the best"
+        unused = turn.tried(IDLE, lambda turn: idle(turn.store, (each.fact for each in kept))) or ()
         worth = {}
         for each in kept:
             names = adjustments if each.id in by_directive else adjustments - {DIRECTIVE}
+            names = names | {IDLE} if each.id in unused and "salience" in adjustments else names
             fit_best = each.score
             each.score, each.factors = adjusted(fit_best, each.fact, turn.view.now, names)
             # Two that fit as well as can be still differ in it.
@@ -296,7 +306,9 @@ class Recaller:
 
         def look(turn: Turn) -> list[Overtaken]:
             with turn.read() as reader:
-                return overtaken(reader, (each.fact for each in turn.ranked), turn.view)
+                found = overtaken(reader, (each.fact for each in turn.ranked), turn.view)
+            orders = unconfirmed(turn.read, (each.newer for each in found))
+            return [each for each in found if each.newer.id not in orders]
 
         found = turn.tried(NEWEST, look)
         if not found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from perdure.embed.base import Vector, Vectors
@@ -13,16 +13,18 @@ from perdure.index.vector_index import Survey, all_cosines, dots
 from perdure.recall.about import TRIED
 from perdure.recall.entities import NOBODY, of_named
 from perdure.recall.gate import NEAR, SHARED
-from perdure.recall.judge import judge_of
+from perdure.recall.judge import judge_of, looked_at
 from perdure.recall.lane import Lane, Ticket
-from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, VECTOR
+from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, TRIGGERS, VECTOR
 from perdure.recall.query import Query
-from perdure.recall.triggered import AIMED
+from perdure.recall.triggered import AIMED, met
 from perdure.recall.turn import Candidate, CountTokens, Find, Judge, MissingError, Passage, Turn, VectorLeg
 from perdure.store import triggers
+from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import AS_SET, WordIndex, by_ids, by_phrases, entities, lexical, named
 from perdure.store.triggers import Trigger
+from perdure.store.vocabulary import terms
 from perdure.text.tokens import estimate_tokens
 
 OF_A_KIND = 100
@@ -72,6 +74,8 @@ class Legs:
             passages = self._passages.start(lambda: _passages(turn, source, embeds=vectors is not None))
         for name, find in retrievers:
             turn.take(name, find)
+        if turn.survey is None and not turn.narrowed:
+            turn.take(TRIGGERS, situations)
         # Judged while passages are still looked for, which wait for the vector longer than facts do.
         judge = judge_of(turn)
         if source is not None:
@@ -152,27 +156,43 @@ def meaning(turn: Turn, ticket: Ticket[tuple[Vectors, Survey, TriggerSurvey | No
     # An index may lag behind: what it names is a candidate only if the database says so now.
     fresh = [fact_id for fact_id in named if fact_id not in turn.found]
     facts = turn.store.database.query(by_ids, fresh, turn.view) if fresh else {}
+    found = [Candidate(fact) for fact in facts.values()]
     if turn.aims is not None:
-        turn.aimed = _aimed(turn, turn.aims, leg, queries, (*turn.found, *facts))
-    return [Candidate(fact) for fact in facts.values()]
+        near = [turn.found[fact_id] for fact_id in turn.aims.ids if fact_id in turn.found]
+        some = {each.id: each.fact for each in (*found, *near, *looked_at(turn))}
+        turn.aimed = _aimed(turn, turn.aims, leg, queries, some)
+    return found
 
 
 def _aimed(
-    turn: Turn, aims: TriggerSurvey, leg: VectorLeg, queries: Vectors, fact_ids: Sequence[str]
+    turn: Turn, aims: TriggerSurvey, leg: VectorLeg, queries: Vectors, facts: Mapping[str, Fact]
 ) -> dict[str, list[tuple[Trigger, float]]]:
     """Return the triggers of facts that may bring them up, each with the cosine of the part that is nearest to it."""
     import numpy as np
 
     space = leg.embedder.identity
     with turn.read() as reader:
-        found = triggers.vectors(reader, space.id, space.dims, each=aims.each, fact_ids=fact_ids)
-        known = {trigger.id: trigger for some in triggers.of(reader, fact_ids).values() for trigger in some}
-    cosines = np.nan_to_num(np.max([dots(found.vectors, query) for query in queries], axis=0), posinf=0.0, neginf=0.0)
+        some = [trigger for found in triggers.of(reader, facts).values() for trigger in found[: aims.each]]
+        counting = {each.id: each for each in some if triggers.counts(facts[each.fact_id], each)}
+        blobs = triggers.vectors_of(reader, space.id, space.dims, list(counting))
+    matrix = np.frombuffer(b"".join(blobs.values()), dtype="<f4").reshape(-1, space.dims)
+    cosines = np.nan_to_num(np.max([dots(matrix, query) for query in queries], axis=0), posinf=0.0, neginf=0.0)
     aimed: dict[str, list[tuple[Trigger, float]]] = {}
-    for name, fact_id, counts, cosine in zip(found.ids, found.fact_ids, found.counts, cosines.tolist(), strict=True):
-        if counts and name in known:
-            aimed.setdefault(fact_id, []).append((known[name], cosine))
+    for name, cosine in zip(blobs, cosines.tolist(), strict=True):
+        aimed.setdefault(counting[name].fact_id, []).append((counting[name], cosine))
     return aimed
+
+
+def situations(turn: Turn) -> list[Candidate]:
+    """Find facts by the words of their triggers: what is done where no vector answers."""
+    asked = terms(turn.query.text)
+    # The last letter of a stem may be another than in the word.
+    beginnings = sorted({word[:-1] or word for word in asked if " " not in word})
+    with turn.read() as reader:
+        found = met(asked, triggers.holding(reader, beginnings))
+        facts = by_ids(reader, list(found), turn.view) if found else {}
+    told = ((fact, *found[fact.id]) for fact in facts.values())
+    return [Candidate(fact, trigger=trigger, scores={LOOKUP: share}) for fact, share, trigger in told]
 
 
 def said_elsewhere(turn: Turn, ticket: Ticket[Sequence[Passage]] | None) -> list[Candidate]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from perdure.errors import ModelError
+from perdure.index.vector_index import all_cosines
 from perdure.recall.gate import MARKS, said
+from perdure.recall.unasked import instructs
 from perdure.store.fact import Fact, folded_slot
+from perdure.store.store import Store
 from perdure.text.lexicon import listed
 
 if TYPE_CHECKING:
@@ -29,6 +33,10 @@ PRIVATE: Final = frozenset({"relations", "children", "health", "money", "faith"}
 AT_HOME: Final = frozenset({"diet", "home", "life"})
 """What has no place at work, though it is no secret."""
 _BODY: Final = MARKS.index("body")
+LASTING: Final = frozenset({"rule", "identity", "people", "relations", "children", "health", "diet"})
+"""What stays where it is however seldom a reply makes use of it."""
+SHOWN: Final = 8
+"""So often shown to no use, a memory moves down in order."""
 MAY_BE: Final = 0.1
 """The probability from which on a memory may be private: of twenty that are, one or two fall below it."""
 
@@ -106,3 +114,27 @@ def plainly(fact: Fact, *, standing: bool) -> str:
 
 def _is_of_life(text: str) -> bool:
     return said(text).marks[_BODY] or bool(listed("recall", "private", "words").search(text))
+
+
+def idle(store: Store, facts: Iterable[Fact]) -> Collection[str]:
+    """Return the ids of facts that were shown time and again, and no reply has used.
+
+    What is pinned or a rule, or may be about somebody, a body or food, is none of them. Nor is any where no vectors of
+    the shipped encoder tell what it is about.
+
+    Raises StoreError if the store cannot be read.
+    """
+    import numpy as np
+
+    found = [fact.id for fact in facts if _is_unused(fact) and not instructs(fact) and not _is_of_life(fact.text)]
+    space = store.space() if found else None
+    if space is None or space.description.get("digest") != topics().encoder:
+        return ()
+    told = all_cosines(store.database, topics().weights, found, space.id)
+    chances = topics().chances(np.array(list(told.values()), dtype=np.float32).reshape(len(told), len(TOPICS)))
+    lasting = chances[:, [TOPICS.index(topic) for topic in sorted(LASTING)]].sum(axis=1) >= MAY_BE
+    return {fact_id for fact_id, lasts in zip(told, lasting.tolist(), strict=True) if not lasts}
+
+
+def _is_unused(fact: Fact) -> bool:
+    return fact.injected_count >= SHOWN and not fact.access_count and not fact.reinforced_count

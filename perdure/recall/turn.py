@@ -56,7 +56,8 @@ class Candidate:
     rare: bool = False  # whether one of these words is rare in the store
     named: bool = False  # whether the prompt names the slot that it fills, entity and key
     spoken_of: bool = False  # whether it names the entity of that slot
-    trigger: Trigger | None = None  # which is nearer to the prompt than the memory itself, the nearest of its own
+    # Which brings it up, or is nearer to the prompt than it is: the nearest of its own, without vectors by their words.
+    trigger: Trigger | None = None
     in_sight: bool = False  # whether it was said in this conversation, and the model still sees that
     probability: float | None = None  # that it helps, 0 to 1; None: no model can tell
     features: Floats | None = None  # by which a model tells
@@ -69,6 +70,11 @@ class Candidate:
     name: str = ""  # its short id; empty: the model has no tool that takes one
     # That it is earlier than another, or what of it is out of date; empty: nothing. It stands in every format.
     mark: str = ""
+
+    @property
+    def sure(self) -> bool:
+        """Whether the prompt names its slot, or has the words of a trigger of it where no vector can tell."""
+        return self.named or (self.trigger is not None and self.cosine is None)
 
     @property
     def id(self) -> str:
@@ -233,6 +239,7 @@ class Turn:
             known = self.found.setdefault(each.id, each)
             known.named |= each.named
             known.spoken_of |= each.spoken_of
+            known.trigger = known.trigger or each.trigger
             known.scores |= each.scores
         self.states.setdefault(name, "ok")
         self.seconds.setdefault(name, time.monotonic() - self.began)

@@ -84,6 +84,16 @@ def seal_vector(connection: Connection, fact_id: str, space_id: str) -> None:
         put(connection, "seals", id=f"{fact_id}/v/{space_id}", seal=digest)
 
 
+def seal_trigger_vector(connection: Connection, trigger_id: str, space_id: str) -> None:
+    """Seal one vector of a trigger, and nothing else of its fact."""
+    sql = (
+        "SELECT t.fact_id, v.trigger_id || '/' || v.embedding_id, v.vector FROM trigger_vectors v"
+        " JOIN triggers t ON t.id = v.trigger_id WHERE v.trigger_id = ? AND v.embedding_id = ?"
+    )
+    for fact_id, *row in run(connection, sql, (trigger_id, space_id)):
+        put(connection, "seals", id=f"{fact_id}/w/{row[0]}", seal=_digest(store_key(connection), row))
+
+
 def is_intact(connection: Connection, key: bytes, seal_id: str) -> bool:
     """Return whether a fact, a link ("fact id/l/link id") or a trigger ("fact id/t/trigger id") fits its seal."""
     fact_id, mark, part = (*seal_id.split("/"), "", "")[:3]

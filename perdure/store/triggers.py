@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from perdure.store.fact import Fact
 from perdure.store.safe import safe
 from perdure.store.scope import Scope
 from perdure.store.sql import Connection, Row, dialect, marks, run
-from perdure.store.trust import SUPERSEDES
+from perdure.store.trust import REVIEWED, SUPERSEDES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,16 +26,16 @@ MOST = 8
 """Triggers of a memory."""
 LONGEST = 200
 """Characters of a trigger."""
+READ = 50_000
+"""Triggers that are looked through for words."""
 USER, AGENT, MODEL, USE = "user", "agent", "model", "use"
 ORIGINS = (USER, USE, AGENT, MODEL)
 """Who wrote a trigger: the user or their program, what was said when the memory was missed, an agent, a language model.
 The first have the stronger word."""
 _OWN = (USER, USE)
 _SAID = SUPERSEDES | {Channel.OWNER_FILE, Channel.TRANSCRIPT_USER}
-_REVIEWED = (
-    "(f.review_state = 'approved' AND EXISTS (SELECT 1 FROM journal j WHERE j.fact_id = f.id AND j.action = 'approve'))"
-)
-_COUNTS = f"(t.origin IN {_OWN} OR f.channel IN {tuple(each.value for each in sorted(_SAID))} OR {_REVIEWED})"
+_BY_CHANNEL = f"f.channel IN {tuple(each.value for each in sorted(_SAID))}"
+_COUNTS = f"(t.origin IN {_OWN} OR {_BY_CHANNEL} OR {REVIEWED})"
 _RANK = f"CASE t.origin {' '.join(f'WHEN {name!r} THEN {rank}' for rank, name in enumerate(ORIGINS))} END"
 _ORDER = f"{_RANK}, t.created_at, t.rowid"
 
@@ -49,12 +49,12 @@ class Trigger:
     text: str  # at most 200 characters, without secrets
     origin: str  # "user", "agent", "model" or "use"
     created_at: float  # epoch seconds
-    reviewed: bool = False  # whether a person approved its memory in a review
+    reviewed: bool = False  # whether its memory is another's word, which a person approved in a review
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerVectors:
-    """Vectors of triggers, those of one memory side by side, in the order in which memories were stored."""
+    """Vectors of triggers, in no order."""
 
     ids: Sequence[str]
     fact_ids: Sequence[str]  # of each one's memory
@@ -102,13 +102,20 @@ def of(connection: Connection, fact_ids: Iterable[str]) -> dict[str, list[Trigge
     found: dict[str, list[Trigger]] = {}
     ids = list(fact_ids)
     sql = (
-        f"SELECT t.id, t.fact_id, t.text, t.origin, t.created_at, {_REVIEWED}"
+        f"SELECT t.id, t.fact_id, t.text, t.origin, t.created_at, NOT {_BY_CHANNEL} AND {REVIEWED}"
         " FROM triggers t JOIN facts f ON f.id = t.fact_id"
         f" WHERE t.removed_at IS NULL AND t.fact_id IN ({marks(ids)}) ORDER BY {_ORDER}"
     )
     for row in run(connection, sql, ids) if ids else ():
         found.setdefault(row[1], []).append(Trigger(*(*row[:5], bool(row[5]))))
     return found
+
+
+def vectors_of(connection: Connection, embedding_id: str, dims: int, ids: Sequence[str]) -> dict[str, bytes]:
+    """Return the vectors, float32 of so many numbers, of those of these triggers that have one in a space."""
+    of_them = f"embedding_id = ? AND length(vector) = ? AND trigger_id IN ({marks(ids)})"
+    sql = f"SELECT trigger_id, vector FROM trigger_vectors WHERE {of_them}"
+    return dict(run(connection, sql, (embedding_id, 4 * dims, *ids)))
 
 
 def vectors(
@@ -122,15 +129,16 @@ def vectors(
 
     among = "" if fact_ids is None else " AND t.fact_id IN (SELECT value FROM json_each(?))"
     named = () if fact_ids is None else (json.dumps(list(fact_ids)),)
+    # Ranked before their vectors are read: sorting takes whole rows along.
     sql = (
-        "SELECT id, fact_id, scope, scope_target, counted, vector FROM (SELECT t.id, t.fact_id, f.seq, f.scope,"
-        f" f.scope_target, {_COUNTS} AS counted, v.vector,"
+        "SELECT r.id, r.fact_id, r.scope, r.scope_target, r.counted, v.vector FROM"
+        f" (SELECT t.id, t.fact_id, f.scope, f.scope_target, {_COUNTS} AS counted,"
         f" row_number() OVER (PARTITION BY t.fact_id ORDER BY {_ORDER}) AS place"
-        " FROM triggers t JOIN facts f ON f.id = t.fact_id"
-        " JOIN trigger_vectors v ON v.trigger_id = t.id AND v.embedding_id = ? AND length(v.vector) = ?"
-        f" WHERE t.removed_at IS NULL{among}) AS ranked WHERE place <= ? ORDER BY seq, place"
+        f" FROM triggers t JOIN facts f ON f.id = t.fact_id WHERE t.removed_at IS NULL{among}) AS r"
+        " JOIN trigger_vectors v ON v.trigger_id = r.id AND v.embedding_id = ? AND length(v.vector) = ?"
+        " WHERE r.place <= ?"
     )
-    rows = run(connection, sql, (embedding_id, 4 * dims, *named, each))
+    rows = run(connection, sql, (*named, embedding_id, 4 * dims, each))
     blob = b"".join(row[5] for row in rows)
     return TriggerVectors(
         [row[0] for row in rows],
@@ -139,6 +147,20 @@ def vectors(
         np.array([bool(row[4]) for row in rows], dtype=bool),
         np.frombuffer(blob, dtype="<f4").reshape(-1, dims),
     )
+
+
+def holding(connection: Connection, beginnings: Collection[str]) -> list[Trigger]:
+    """Return the triggers that may bring their memory up and hold one of these beginnings of words, in lower case.
+
+    Read are the newest `READ` alone: there is no index of their words.
+    """
+    one_of = " OR ".join(["instr(lower(t.text), ?) > 0"] * len(beginnings))
+    sql = (
+        "SELECT t.id, t.fact_id, t.text, t.origin, t.created_at FROM"
+        " (SELECT * FROM triggers WHERE removed_at IS NULL ORDER BY rowid DESC LIMIT ?) AS t"
+        f" JOIN facts f ON f.id = t.fact_id WHERE ({one_of}) AND {_COUNTS}"
+    )
+    return [Trigger(*row) for row in run(connection, sql, (READ, *beginnings))] if beginnings else []
 
 
 def put(
@@ -200,14 +222,15 @@ def are(connection: Connection, ids: Sequence[str], *, removed: bool) -> bool:
     return not ids or bool(run(connection, sql, ids)[0][0] == len(ids))
 
 
-def without_vector(connection: Connection, space_id: str, limit: int) -> list[Row]:
+def without_vector(connection: Connection, space_id: str, limit: int, skip: Sequence[str] = ()) -> list[Row]:
     """Return triggers of facts that are not forgotten and lack a vector in a space: id, fact and text of each."""
     sql = (
         "SELECT t.id, t.fact_id, t.text FROM triggers t JOIN facts f ON f.id = t.fact_id"
         " WHERE t.removed_at IS NULL AND f.forgotten_at IS NULL AND NOT EXISTS"
-        " (SELECT 1 FROM trigger_vectors v WHERE v.trigger_id = t.id AND v.embedding_id = ?) LIMIT ?"
+        " (SELECT 1 FROM trigger_vectors v WHERE v.trigger_id = t.id AND v.embedding_id = ?)"
+        " AND t.id NOT IN (SELECT value FROM json_each(?)) LIMIT ?"
     )
-    return run(connection, sql, (space_id, limit))
+    return run(connection, sql, (space_id, json.dumps(list(skip)), limit))
 
 
 def drop_vectors(connection: Connection, fact_id: str) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
+from perdure.store.sql import Connection, marks, run
 
 AUTO_RECALLED = frozenset({
     Channel.USER, Channel.LIBRARY, Channel.CLI, Channel.TOOL_ASKED, Channel.TOOL_UNASKED, Channel.ASSISTANT,
@@ -19,6 +22,17 @@ ON_PURPOSE = SUPERSEDES - {Channel.USER}
 
 AGENTS_NOTE = frozenset({Channel.TOOL_UNASKED, Channel.ASSISTANT})
 """Is marked as the agent's own note when it is recalled."""
+
+REVIEWED = (
+    "(f.review_state = 'approved' AND EXISTS (SELECT 1 FROM journal j WHERE j.fact_id = f.id AND j.action = 'approve'))"
+)
+"""Whether a person approved a fact `f` in a review; most are approved without one."""
+
+
+def reviewed(connection: Connection, fact_ids: Sequence[str]) -> set[str]:
+    """Return which of these facts a person approved in a review."""
+    sql = f"SELECT f.id FROM facts f WHERE f.id IN ({marks(fact_ids)}) AND {REVIEWED}"
+    return {row[0] for row in run(connection, sql, fact_ids)}
 
 
 def strength(channel: Channel) -> int:

@@ -15,10 +15,11 @@ def where_children_find_perdure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
 
 
-def test_it_measures_recall_beside_what_it_cannot_do_without() -> None:
-    result = bench([40], chunks=120, samples=5, embedder="hash")
+@pytest.mark.parametrize("triggers", [0, 2])
+def test_it_measures_recall_beside_what_it_cannot_do_without(triggers: int) -> None:
+    result = bench([40], chunks=120, samples=5, embedder="hash", triggers=triggers)
     [row] = result["sizes"]
-    assert (result["chunks"], row["facts"], row["recalled"]) == (120, 40, 5)
+    assert (result["triggers"], result["chunks"], row["facts"], row["recalled"]) == (triggers, 120, 40, 5)
     assert row["p95_ms"] >= row["p50_ms"] > 0
     assert row["parts_ms"].keys() == {"all", "sqlite", "lookup", "lance", "passages"}
     assert row["parts_ms"]["all"] > 0

@@ -26,12 +26,14 @@ from perdure.engine.work import work
 from perdure.errors import ModelError, NotFoundError
 from perdure.hooks.types import Channel
 from perdure.index.reembed import KEEP_SECONDS, Reembedder, prune
-from perdure.store import lifecycle, spaces
+from perdure.store import lifecycle, spaces, triggers
 from perdure.store.fact import Fact
+from perdure.store.seals import damages
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
+from perdure.store.triggers import USER
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vectors
@@ -489,3 +491,38 @@ def test_whatever_happens_no_space_is_mixed_and_the_one_that_was_built_is_whole(
             for fact_id, space_id, blob in ask(store, "SELECT fact_id, embedding_id, vector FROM vectors"):
                 assert blob == vector(texts[fact_id], by_id[space_id]).blob
         store.close()
+
+
+def test_triggers_move_along_before_the_new_model_answers(store: Store) -> None:
+    [fact_id, other] = add(store, "The ferry leaves at nine.", "The boiler loses pressure.")
+    with store.write(AUTHOR) as tx:
+        known = {"to the island": vector("to the island", OLD)}
+        tx.put_triggers(fact_id, [*known, "a day at sea"], USER, known)
+        tx.put_triggers(other, ["gone again"], USER)
+        tx.put_triggers(other, [], USER)
+    assert begin(store)
+    finish(store)
+    space = store.space()
+    assert space is not None
+    assert space.id == NEW.identity.id
+    with store.database.read() as connection:
+        moved = triggers.vectors(connection, space.id, space.dims)
+        texts = {each.id: each.text for each in triggers.of(connection, [fact_id])[fact_id]}
+    assert {texts[name] for name in moved.ids} == {"to the island", "a day at sea"}
+    for name, row in zip(moved.ids, moved.vectors, strict=True):
+        assert row.tobytes() == vector(texts[name], NEW).blob
+    assert list(store.database.query(damages)) == []
+    # The way back is open: those of before are still there, and what has none gets one.
+    rollback(store)
+    with store.database.read() as connection:
+        assert len(triggers.vectors(connection, OLD.identity.id, OLD.identity.dims).ids) == 1
+
+
+def test_a_trigger_that_the_model_fails_on_stops_no_switch(store: Store) -> None:
+    [fact_id] = add(store, "The ferry leaves at nine.")
+    with store.write(AUTHOR) as tx:
+        tx.put_triggers(fact_id, ["a bad day at sea", "to the island"], USER)
+    assert begin(store)
+    finish(store, Fussy(256, "bad"))
+    assert states(store)[256] == ("active", 1)
+    assert len(ask(store, "SELECT 1 FROM trigger_vectors WHERE embedding_id = ?", NEW.identity.id)) == 1

@@ -13,6 +13,7 @@ from perdure.errors import InputError
 from perdure.hooks.types import Channel
 from perdure.index.missing import embed_missing
 from perdure.maintenance import move
+from perdure.maintenance.markdown import export_pages
 from perdure.maintenance.purge import CERTIFIED
 from perdure.maintenance.scrub import META
 from perdure.store import triggers
@@ -142,3 +143,34 @@ def test_those_without_a_vector_get_one_in_the_background(tmp_path: Path) -> Non
         # What is near every day's prompts is left out then, too.
         assert (found.fact_ids, [each.text for each in memory.admin.triggers(fact)]) == ([fact.id], [SORE])
         assert memory.admin.verify() == []
+
+
+BOTH = {(PENICILLIN, SORE, "user"), (PENICILLIN, FEVER, "agent")}
+
+
+def test_markdown_pages_show_them_and_bring_them_back(memory: Memory, tmp_path: Path) -> None:
+    store, folder = memory._engine.store, tmp_path / "pages"
+    export_pages(store, folder)
+    [page] = [each for each in folder.rglob("*.md") if SORE in each.read_text()]
+    assert FEVER in page.read_text()
+    with store.write(Author(Channel.CLI)) as tx:
+        for origin in (triggers.USER, triggers.AGENT):
+            tx.put_triggers(memory.admin.list()[0].id, [], origin)
+    assert told(memory) == set()
+    assert memory.admin.import_from(folder).triggers == 2
+    assert told(memory) == BOTH
+    assert memory.admin.import_from(folder).triggers == 0
+    with Memory.open(tmp_path / "other", timers=False) as other:
+        assert other.admin.import_from(folder).triggers == 0
+        assert other.admin.import_from(folder, trust=True).triggers == 2
+        assert told(other) >= BOTH
+
+
+@for_each(("old", "new"), [("allergic", "immune"), (SORE, "deploy the app to production")])
+def test_what_somebody_wrote_into_a_page_aims_at_nothing(memory: Memory, tmp_path: Path, old: str, new: str) -> None:
+    folder = tmp_path / new
+    export_pages(memory._engine.store, folder)
+    for page in folder.rglob("*.md"):
+        page.write_text(page.read_text().replace(old, new))
+    assert memory.admin.import_from(folder).triggers == 0
+    assert told(memory) == BOTH

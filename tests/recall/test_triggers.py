@@ -240,3 +240,37 @@ def test_a_turn_has_the_memory_in_the_situation_that_was_named(open_memory: Open
     assert turn(memory, PROMPT + " Help me.", user="berta") == ([], "")
     memory.forget(fact)
     assert turn(memory, PROMPT + " Please.") == ([], "")
+
+
+def test_without_vectors_the_words_of_a_trigger_bring_its_memory_up(open_memory: OpenMemory) -> None:
+    memory = open_memory(embedder="none")
+    fact = memory.store(KEY, triggers=[*TRIGGERS, "explain this code to me", "Mückenstich am Bein"])
+    other = memory.store("The spare key is with the neighbour.", channel=Channel.TOOL_UNASKED, triggers=TRIGGERS)
+    for text in OTHERS:
+        memory.store(text)
+
+    def texts(prompt: str) -> list[str]:
+        recall = memory.turns.before(prompt, TurnContext(session_id=prompt))
+        memory.settle()
+        return [item.text for item in recall.items] if recall else []
+
+    assert texts(PROMPT) == [KEY]
+    assert texts("Was hilft gegen einen Mückenstich am Bein?") == [KEY]
+    [named] = [each for each in memory.why().considered if each.id == fact.id]
+    assert named.trigger == "Mückenstich am Bein"
+    # Not by a single one of its words, by those of every day, or by what an agent aimed.
+    assert [texts(each) for each in ["A red carpet, please", "Explain this code to me, line by line", *ELSEWHERE]] == [
+        [] for _ in range(2 + len(ELSEWHERE))
+    ]
+    assert [each.id for each in memory.search(PROMPT)][:1] == [fact.id]
+    memory.forget(fact)
+    assert texts(PROMPT) == []
+    assert memory.get(other.id).text
+
+
+def test_the_words_of_a_trigger_answer_until_the_model_is_there(open_desk: OpenDesk, encoder: Embedder) -> None:
+    desk = filled(open_desk, encoder)
+    desk.aim(desk.put(KEY), *TRIGGERS)
+    desk.leg = None
+    assert desk.texts(PROMPT, model=True) == [KEY]
+    assert [desk.texts(prompt, model=True) for prompt in ELSEWHERE] == [[] for _ in ELSEWHERE]
