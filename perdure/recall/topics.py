@@ -124,12 +124,12 @@ def idle(store: Store, facts: Iterable[Fact]) -> Collection[str]:
 
     Raises StoreError if the store cannot be read.
     """
-    import numpy as np
-
     found = [fact.id for fact in facts if _is_unused(fact) and not instructs(fact) and not _is_of_life(fact.text)]
     space = store.space() if found else None
     if space is None or space.description.get("digest") != topics().encoder:
         return ()
+    import numpy as np
+
     told = all_cosines(store.database, topics().weights, found, space.id)
     chances = topics().chances(np.array(list(told.values()), dtype=np.float32).reshape(len(told), len(TOPICS)))
     lasting = chances[:, [TOPICS.index(topic) for topic in sorted(LASTING)]].sum(axis=1) >= MAY_BE
