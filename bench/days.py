@@ -1,6 +1,6 @@
 """What becomes of whole days with an assistant: what is kept, replaced and recalled, by the rules and by the heads.
 
-python -m bench days [FOLDER] --json
+python -m bench days [FOLDER] [--requests OUT] [--answers IN] --json
 
 FOLDER holds day scripts of the form that `training.forms` describes; by default training/data/development/days. Each is
 played twice as a host would, with the rules alone deciding what is kept (`rules`) and with the heads (`heads`), and
@@ -21,6 +21,7 @@ from typing import Any
 
 import click
 
+from bench.librarian import Rest
 from bench.memories import opened
 from bench.program import program
 from perdure.clock import ManualClock
@@ -43,12 +44,19 @@ TURN = 60.0
 """Seconds from one turn to the next."""
 
 
+IDLE = 600.0
+"""Seconds without a turn after which a session is at rest."""
+
+
 Played = tuple[Turn, list[str], list[str]]
 """A turn, what came up for it, and what its session has been shown by then."""
 
 
-def played(day: Day, **settings: Any) -> tuple[list[Played], list[Fact]]:
-    """Play a day as a host would; return its turns with what the owner was shown, and all that is held then."""
+def played(day: Day, rest: Rest | None = None, **settings: Any) -> tuple[list[Played], list[Fact]]:
+    """Play a day as a host would; return its turns with what the owner was shown, and all that is held then.
+
+    `rest` is called with the turns since, at the end of a session and at the latest after twenty.
+    """
     turns = []
     clock = ManualClock()
     with opened(clock=clock, **settings) as memory:
@@ -70,7 +78,12 @@ def played(day: Day, **settings: Any) -> tuple[list[Played], list[Fact]]:
                 ]
                 memory.turns.after(history, True, context)
                 memory.settle(PATIENCE)
+                if rest is not None and turn.owner:
+                    rest.heard(memory, history[-2:], context)
                 clock.advance(TURN)
+            if rest is not None:
+                clock.advance(IDLE)
+                rest(memory)
         return turns, list(memory.admin.list(Filter(), limit=MAX_LIMIT, include_superseded=True))
 
 
@@ -118,15 +131,26 @@ def measure(days: Sequence[Day]) -> dict[str, dict[str, int]]:
     return found
 
 
+@click.option("--requests", type=click.Path(path_type=Path), help="Write the librarian's requests into this folder.")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False)
-def bench(folder: Path | None) -> dict[str, Any]:
+def bench(folder: Path | None, requests: Path | None) -> dict[str, Any]:
     """Play days with an assistant, and compare what becomes of them with their labels."""
     chosen = folder or DATA / "development" / "days"
     found = load(chosen.parent)
     days = [file for path, file in found.files.items() if isinstance(file, Day) and path.parent.name == chosen.name]
     if found.wrong or not days:
         raise click.ClickException("; ".join(found.wrong) or f"{chosen} holds no day script")
+    if requests is not None:
+        return {"days": len(days), "requests": sum(asking(day, requests / day.day) for day in days)}
     return {"days": len(days), **measure(days)}
+
+
+def asking(day: Day, folder: Path, **settings: Any) -> int:
+    """Write down what the librarian would be asked about a day; return how many requests that is."""
+    rest = Rest()
+    played(day, rest, **settings)
+    rest.write(folder)
+    return len(rest.requests)
 
 
 main = program(bench)

@@ -438,7 +438,7 @@ class Engine:
         """What compares facts and writes them."""
         from perdure.capture.writing import Writer
 
-        return Writer(self._leg, writing_options(self.settings), language_judge(self.settings, self.store, self.llm))
+        return Writer(self.leg, writing_options(self.settings), language_judge(self.settings, self.store, self.llm))
 
     @cached_property
     def _agent_log(self) -> AgentLog:
@@ -562,7 +562,8 @@ class Engine:
         part("lance.indexer").mark_suspect(self.store)
         self.start_worker()
 
-    def _leg(self) -> tuple[Embedder, VectorIndex] | None:
+    def leg(self) -> tuple[Embedder, VectorIndex] | None:
+        """Return the embedder of the store's space and the index of the same, None while there is no model."""
         leg = self.model.leg()
         return (leg.embedder, ScaledIndex(leg.index, leg.calibration.scale)) if leg else None
 
