@@ -20,7 +20,7 @@ from perdure.speech.tool_use import Result, used
 from perdure.speech.typed import typed
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
-from perdure.store.search import View, by_ids, captured, lexical, told_in
+from perdure.store.search import View, by_ids, captured, lexical, newest, told_in
 from perdure.store.sql import Connection
 from perdure.store.store import Store
 from perdure.store.triggers import of as triggers_of
@@ -32,9 +32,9 @@ from perdure.text.timestamps import day_of, seconds
 SAID: Final = 4_000
 BESIDE: Final = 400
 """Characters of a turn that are shown: of what its user said, and of each that stands beside it."""
-MEMORIES: Final = 40
+MEMORIES: Final = 60
 EACH: Final = 6
-"""Memories that are shown: in all, and for one turn by its words or by its meaning."""
+"""Memories that are shown: in all, the newest where fewer are near; and for one turn by its words, or its meaning."""
 NEAR: Final = 0.35
 """Cosine from which on a memory is near a turn."""
 CAPTURED: Final = "rule:"
@@ -98,12 +98,12 @@ class Request:
         return {"today": self.today.isoformat(), "turns": turns, "memories": memories}
 
     def renamed(self, names: Mapping[str, str]) -> Request:
-        """Return the request with other names of its memories, by their own; one without another is left out."""
+        """Return the request with other names of its memories, each with its own one; one without is left out."""
         return replace(
             self,
-            memories={names[name]: fact for name, fact in self.memories.items() if name in names},
-            new=frozenset(names[name] for name in self.new if name in names),
-            aimed=frozenset(names[name] for name in self.aimed if name in names),
+            memories={name: self.memories[own] for name, own in names.items()},
+            new=frozenset(name for name, own in names.items() if own in self.new),
+            aimed=frozenset(name for name, own in names.items() if own in self.aimed),
         )
 
     @property
@@ -167,7 +167,7 @@ class Reader:
                 kept = [fact for fact in fresh if fact.source_date == turn.at]
                 near = [*kept, *self._near(connection, turn.said, vector, view)]
                 found |= {fact.id: fact for fact in near if fact.id not in found}
-            found |= {fact.id: fact for fact in fresh}
+            found |= {fact.id: fact for fact in [*fresh, *newest(connection, view, MEMORIES)] if fact.id not in found}
             if self.withholds(batch.host):
                 told = told_in(connection, found.keys(), batch.host) if found else set()
                 found = {name: fact for name, fact in found.items() if name in told or fact.scope == "project"}
