@@ -23,7 +23,8 @@ DECISIONS: Final = Purpose("decisions", "nano")
 CATEGORIES: Final = Purpose("categories", "nano")
 MERGES: Final = Purpose("merges", "default")
 PATTERNS: Final = Purpose("patterns", "heavy")
-PURPOSES: Final = (WORDINGS, DECISIONS, CATEGORIES, MERGES, PATTERNS)
+LIBRARIAN: Final = Purpose("librarian", "default", 4_000)
+PURPOSES: Final = (WORDINGS, DECISIONS, CATEGORIES, MERGES, PATTERNS, LIBRARIAN)
 
 
 class Asker(Protocol):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perdure.api import audit, inbox, review
 from perdure.api.assign import Assigned, assign
@@ -299,6 +299,16 @@ class Admin(Facade):
             StoreError: the run cannot be recorded.
         """
         return run_and_wait(self._engine.timers, name, timeout)
+
+    def librarian(self, *, run: bool = False) -> Mapping[str, Any]:
+        """Return the state of the librarian: `waiting` turns, `runs` with what each did, `failures`, `again_at`.
+
+        Args:
+            run: first have a model read, now, all that waits; `did` then says in a line what came of it.
+        """
+        desk = self._engine.librarian
+        did = {"did": desk.run(now=True)} if run else {}
+        return {"waiting": sum(len(batch.turns) for batch in desk.waiting()), **desk.state(), **did}
 
     def inbox(self) -> Sequence[InboxTurn]:
         """Return the turns that are not captured yet, or cannot be, oldest first."""

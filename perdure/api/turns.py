@@ -226,6 +226,7 @@ class Turns(Facade):
         if context.session_id:
             self._engine.files.ended(context.session_id)
             self._engine.end_moments(context)
+            self._engine.at_rest(context)
 
     def adopt(self) -> None:
         """Capture, soon, what exited processes left in the inbox: a host with many processes calls this regularly."""

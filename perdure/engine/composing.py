@@ -14,7 +14,7 @@ from perdure.errors import ModelError, SettingsError
 from perdure.extras import absent, how_to_install
 from perdure.index.feeding import PACKAGES, GrowingIndex
 from perdure.index.vector_index import ExactIndex, Surveyor
-from perdure.llm import Tier
+from perdure.llm import Asker, Tier
 from perdure.parts import part
 from perdure.recall.expand import Expand, Model
 from perdure.recall.options import DIRECTIVE, RecallOptions, directives
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 REMOTE = ("openai", "gemini", "google", "voyage", "mistral", "ollama", "openai-compatible")
 """The names of `perdure.models.providers.PROVIDERS`, which are not loaded before they are needed."""
+CLAUDE_CODE = "claude-code"
 LOCAL = ("local", "builtin")
 """What others call the model that comes with them."""
 _log = logging.getLogger("perdure.plugin")
@@ -221,6 +222,12 @@ def language_judge(settings: Settings, store: Store, model: Model | None) -> Lan
     from perdure.capture.writing import LanguageJudge
 
     return LanguageJudge(store, model, writing_options(settings).levels)
+
+
+def librarian_model(settings: Settings, store: Store, model: Asker | None) -> Callable[[str], Asker | None]:
+    """Return what tells the model that may read what was said in a host: its own, else the one that is set."""
+    meter = TokenMeter(store.database, store.clock, settings.llm.daily_tokens)
+    return lambda host: part("models.claude").claude(meter) if host == CLAUDE_CODE else model
 
 
 def in_search(settings: Settings, wanted: bool | None) -> Expand:

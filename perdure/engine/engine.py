@@ -28,6 +28,7 @@ from perdure.engine.composing import (
     check_table,
     embedder_factory,
     language_judge,
+    librarian_model,
     llm_factory,
     load_extensions,
     recall_options,
@@ -37,7 +38,7 @@ from perdure.engine.composing import (
 )
 from perdure.engine.file_memory import FileMemory, files_options
 from perdure.engine.forget_orders import ForgetOrders
-from perdure.engine.jobs import DAY, HOUR, worker_jobs
+from perdure.engine.jobs import DAY, HOUR, MINUTE, worker_jobs
 from perdure.engine.model import Model, Recipes
 from perdure.engine.receipt_writer import ReceiptWriter
 from perdure.engine.settings import Settings
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from perdure.engine.file_purge import Scrubbed
     from perdure.engine.lessons import Lessons
     from perdure.engine.reminders import Reminders
+    from perdure.librarian.desk import Desk
     from perdure.maintenance.purge import Purge
     from perdure.recall.agent_log import Act
 
@@ -276,8 +278,14 @@ class Engine:
         if session is not None:
             self.ledger.forget(session)
             self._recaller.renew(session)
+            self.at_rest(context)
             if self.store.refusal is None:
                 self.keeper.submit("compacted", lambda: self.receipts.compacted(session))
+
+    def at_rest(self, context: TurnContext) -> None:
+        """Take note that a conversation is at rest: the librarian need not wait for more of it."""
+        if self.settings.librarian:
+            self.keeper.submit("librarian", lambda: self.librarian.rest(context.session_id))
 
     def take_in(self, messages: Messages, context: TurnContext) -> int:
         """Acknowledge a turn: what is taken in of it is on disk when this returns; return how many messages that is."""
@@ -295,6 +303,10 @@ class Engine:
             self.drain.accept(taken.entry, record)
         elif record is not None:
             self.keeper.submit("transcript", record)
+        if self.settings.librarian and taken.entry is not None:
+            said = tuple(taken.fresh)
+            scopes = [str(audience.home), *([context.project] if context.project else ())]
+            self.keeper.submit("librarian", lambda: self.librarian.note(said, context, scopes, taken.at))
         return taken.messages
 
     def note_work(self, messages: Callable[[], Messages], context: TurnContext) -> None:
@@ -438,7 +450,18 @@ class Engine:
         """What compares facts and writes them."""
         from perdure.capture.writing import Writer
 
-        return Writer(self._leg, writing_options(self.settings), language_judge(self.settings, self.store, self.llm))
+        return Writer(self.leg, writing_options(self.settings), language_judge(self.settings, self.store, self.llm))
+
+    @cached_property
+    def librarian(self) -> Desk:
+        """What has a language model read what was said, and proves what it proposes."""
+        from perdure.librarian.apply import Applier
+        from perdure.librarian.desk import Desk
+        from perdure.librarian.request import Reader
+
+        applier = Applier(self.store, lambda: self.writer, lambda: self.categories, self.leg)
+        model = librarian_model(self.settings, self.store, self.llm)
+        return Desk(self.store, Reader(self.store, self.leg, self.settings.withholds), applier, model)
 
     @cached_property
     def _agent_log(self) -> AgentLog:
@@ -480,7 +503,9 @@ class Engine:
     def _jobs(self) -> list[Job]:
         """Return the jobs that run in this process: each steps aside for turns."""
         hours = self.settings.jobs
+        reads = Job("librarian", MINUTE, MINUTE, lambda pause: self.librarian.run(pause))
         return [
+            *([reads] if self.settings.librarian else ()),
             Job("prune", hours.prune * HOUR, 0, self._prune, at_start=True),
             Job("canary", hours.canary * HOUR, 2, self._sing, at_start=True),
             Job("files", hours.files * HOUR, 10, self._look_at_files, here=True),
@@ -562,7 +587,8 @@ class Engine:
         part("lance.indexer").mark_suspect(self.store)
         self.start_worker()
 
-    def _leg(self) -> tuple[Embedder, VectorIndex] | None:
+    def leg(self) -> tuple[Embedder, VectorIndex] | None:
+        """Return the embedder of the store's space and the index of the same, None while there is no model."""
         leg = self.model.leg()
         return (leg.embedder, ScaledIndex(leg.index, leg.calibration.scale)) if leg else None
 

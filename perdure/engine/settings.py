@@ -364,6 +364,8 @@ class Settings(Table):
     """Name of the model."""
     llm: _Llm = _Llm()
     """Models for small and large tasks, daily tokens, and timeout."""
+    librarian: bool = False
+    """Have a language model read what was said, at rest, and propose changes that your words must prove."""
     disabled_extensions: tuple[str, ...] = ()
     """Extensions not to load."""
 

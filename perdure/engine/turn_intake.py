@@ -33,6 +33,7 @@ class Taken:
     entry: Entry | None  # as it stands in the inbox; None if there was nothing new
     left_out: tuple[str, ...]  # kinds of secrets
     at: float  # the time of the turn, epoch seconds
+    fresh: Messages = ()  # all new messages, of anybody
 
 
 @dataclass(eq=False, repr=False)
@@ -73,4 +74,4 @@ class TurnIntake:
             })  # fmt: skip
         # Not before: a turn that could not be written comes again with the next one, and is new then.
         self._cursors.put(name, intake.tail)
-        return Taken(len(intake.messages), entry, intake.left_out, at)
+        return Taken(len(intake.messages), entry, intake.left_out, at, intake.fresh)

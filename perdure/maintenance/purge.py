@@ -247,7 +247,7 @@ def _scrub(connection: Connection, places: Sequence[Place], texts: Sequence[str]
                 # In ASCII, as half a character in a turn could not be written else.
                 sql = f"UPDATE {table} SET {column} = ? WHERE {name} = ?"
                 run(connection, sql, (json.dumps(after), row_id))
-    llm.clear_wordings(connection)
+    llm.clear_said(connection)
 
 
 def _without(value: Any, texts: Sequence[str]) -> Any:

@@ -1,10 +1,11 @@
-"""What is kept of a language model: its tokens of each day, and its wordings of queries."""
+"""What is kept of a language model: its tokens of each day, its wordings of queries, and turns that it is to read."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import json
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -101,6 +102,31 @@ def wordings_of(connection: Connection, key: str) -> tuple[str, ...] | None:
     return tuple(json.loads(value)["wordings"]) if value else None
 
 
-def clear_wordings(connection: Connection) -> None:
-    """Forget all wordings: those of a question can hold what its answer says."""
-    run(connection, "DELETE FROM meta WHERE instr(key, ?) = 1", (_WORDINGS,))
+def clear_said(connection: Connection) -> None:
+    """Forget all wordings, as those of a question can hold what its answer says, and all turns that wait."""
+    for kind in (_WORDINGS, _TURNS):
+        run(connection, "DELETE FROM meta WHERE instr(key, ?) = 1", (kind,))
+
+
+MAX_TURNS: Final = 500
+_TURNS: Final = "librarian_turn:"
+
+
+def keep_turn(connection: Connection, at: float, turn: str) -> None:
+    """Let a turn, as JSON without secrets, wait to be read; the oldest of more than `MAX_TURNS` are dropped."""
+    put_meta(connection, f"{_TURNS}{at:017.6f}:{uuid.uuid4().hex}", turn)
+    kept = "SELECT key FROM meta WHERE instr(key, ?) = 1 ORDER BY key DESC LIMIT ?"
+    sql = f"DELETE FROM meta WHERE instr(key, ?) = 1 AND key NOT IN ({kept})"
+    run(connection, sql, (_TURNS, _TURNS, MAX_TURNS))
+
+
+def waiting_turns(connection: Connection) -> list[tuple[str, str]]:
+    """Return the turns that wait, oldest first, each with its name."""
+    return [(str(key), str(value)) for key, value in run(
+        connection, "SELECT key, value FROM meta WHERE instr(key, ?) = 1 ORDER BY key", (_TURNS,)
+    )]  # fmt: skip
+
+
+def drop_turns(connection: Connection, names: Sequence[str]) -> None:
+    """Take turns out that were read."""
+    connection.executemany("DELETE FROM meta WHERE key = ?", [(name,) for name in names])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from bench.days import asked, kept, play
+from bench.days import answered, asked, asking, kept, play
 from perdure.store.fact import Fact
 from training.check import DATA, load
 from training.forms import Day, Kept, Turn
@@ -55,3 +58,17 @@ def test_a_prompt_that_needs_two_memories(texts: list[str], name: str) -> None:
     figures = asked(turn, texts, labels, [*texts, "Odile runs the stall."])
     assert figures[name] == 1
     assert (figures["needs"], figures["met"]) == (2, max(1, len(texts)))
+
+
+def test_answers_to_what_the_librarian_is_asked_take_effect(morning: Day, tmp_path: Path) -> None:
+    assert asking(morning, tmp_path / "out" / morning.day, embedder="none") == 1
+    request = json.loads((tmp_path / "out" / morning.day / "01.json").read_text())
+    assert {*request} >= {"system", "prompt", "schema", "turns", "memories"}
+    labels = [kept for turn in morning.sessions[0].turns for kept in turn.keep]
+    told = [{"op": "remember", "quote": each.text, "note": each.text} for each in labels]
+    stale = {"op": "withdraw", "target": "m999", "why": "over", "quote": labels[0].text}
+    (tmp_path / "in" / morning.day).mkdir(parents=True)
+    (tmp_path / "in" / morning.day / "01.json").write_text(json.dumps({"operations": [*told, stale]}))
+    figures = answered([morning], tmp_path / "out", tmp_path / "in", embedder="none")
+    assert figures["librarian"]["missed"] == 0
+    assert figures["operations"]["refused: names a memory that was not shown"] == 1

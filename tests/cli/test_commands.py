@@ -76,6 +76,7 @@ METHODS: Mapping[str, str] = {
     "Admin.prune": "perdure prune",
     "Admin.jobs": "perdure jobs",
     "Admin.run_job": "perdure jobs run",
+    "Admin.librarian": "perdure librarian status",
     "Admin.inbox": "perdure review",
     "Admin.drop_turns": "perdure review drop",
     "Admin.verify": "perdure verify",

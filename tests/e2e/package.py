@@ -18,7 +18,17 @@ DATA = (
     "perdure/api/async_memory.pyi",
     *(
         f"perdure/{folder}/data/*.toml"
-        for folder in ("capture", "consolidation", "embed", "models", "recall", "secrets", "speech", "text")
+        for folder in (
+            "capture",
+            "consolidation",
+            "embed",
+            "librarian",
+            "models",
+            "recall",
+            "secrets",
+            "speech",
+            "text",
+        )
     ),
     *(f"perdure/{folder}/data/*.toml" for folder in ("api", "cli", "files", "hosts/command", "hosts/mcp", "importers")),
     *(f"perdure/postgres/{name}.sql" for name in ("begun", "forgotten", "schema", "triggers")),

@@ -241,7 +241,7 @@ OPENING = {"Turns.opening", "Turns.before_tool", "Turns.looked"}
 OF_ALL = {"Admin.evaluate"}
 """These ask for no canary, and take long."""
 WHOLE_STORE = {
-    "Admin.verify", "Admin.prune", "Admin.jobs", "Admin.run_job",
+    "Admin.verify", "Admin.prune", "Admin.jobs", "Admin.run_job", "Admin.librarian",
     "Admin.vault", "Admin.backup", "Admin.export", "Admin.import_from", "Files.sync", "Files.embed",
     "Admin.scrub", "Admin.scopes", "Admin.assign",
 }  # fmt: skip

@@ -1,0 +1,252 @@
+"""A batch of operations takes effect: all of it or nothing, once, and one undo takes it back."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from perdure.capture.decide import Action, Decision
+from perdure.capture.describe import CategoryPatterns, describe, importance
+from perdure.capture.describe import is_own as is_users
+from perdure.capture.lifetimes import UNTIL_ITS_DAY, timed
+from perdure.capture.statements import Statement, cue_of
+from perdure.capture.writing import Prepared, Writer
+from perdure.errors import InputError, ModelError
+from perdure.hooks.types import Channel
+from perdure.librarian.operations import File, Lesson, Merge, Noted, Operation, Remember, Replace, Triggers, Withdraw
+from perdure.librarian.proof import Proven, Refused, aims, prove, rewords
+from perdure.librarian.request import Batch, Leg, Request
+from perdure.ranking.decay import DEFAULT_CLASS
+from perdure.store.fact import CATEGORIES, Fact
+from perdure.store.lifecycle import PENDING, Wish, ask
+from perdure.store.lifecycle import Request as Wanted
+from perdure.store.scope import Scope
+from perdure.store.sql import run
+from perdure.store.store import Store
+from perdure.store.transaction import Author, Transaction
+from perdure.store.triggers import MODEL, of
+from perdure.text.normalise import fingerprint, fold
+from perdure.text.timestamps import day_of, midnight
+from perdure.text.when import days_ahead, periods
+
+METHOD: Final = "librarian"
+"""How its notes were extracted, and what stands in the journal as the reason."""
+AT_ONCE: Final = 3
+"""Memories of a batch that are withdrawn as not the user's; of more each waits for review."""
+SAME: Final = 0.25
+"""Cosine from which on a quote is about what a memory is about."""
+_AHEAD: Final = 730
+"""Days that are looked at for what a clause means by a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an answer."""
+
+    done: Counter[str] = field(default_factory=Counter)  # operations that took effect, by kind
+    refused: tuple[Refused, ...] = ()
+    batch: str = ""  # the change that takes it all back; empty: there is none
+    notes: tuple[tuple[Operation, str], ...] = ()  # what was kept, each with the memory's text
+
+    def __str__(self) -> str:
+        """Return it in a line."""
+        told = ", ".join(f"{name} {count}" for name, count in sorted(self.done.items())) or "nothing"
+        return told + (f"; refused {len(self.refused)}" if self.refused else "")
+
+
+@dataclass(frozen=True)
+class Applier:
+    """Lets operations take effect in a store."""
+
+    store: Store
+    writer: Callable[[], Writer]
+    categories: Callable[[], CategoryPatterns] = lambda: ()
+    leg: Callable[[], Leg | None] = lambda: None  # as a `Reader` has it
+
+    def apply(
+        self,
+        request: Request,
+        operations: Sequence[Operation],
+        name: str = "",
+        also: Callable[[Transaction], object] = lambda tx: None,
+    ) -> Outcome:
+        """Prove the operations, and let those take effect that are; what is done under a `name` is done once.
+
+        `also` is done in the same transaction.
+        """
+        found = [each for operation in operations if (each := prove(operation, request, self._alike)) is not None]
+        proven = [each for each in found if isinstance(each, Proven)]
+        refused = [each for each in found if isinstance(each, Refused)]
+        prepared = self._prepared([_placed(each, request) for each in proven], request.batch)
+        done: Counter[str] = Counter()
+        notes: list[tuple[Operation, str]] = []
+        with self.store.write(_author(request.batch)) as tx:
+            if name and tx.is_finished(name):
+                return Outcome()
+            kinds = [each.operation for each in proven]
+            hold = sum(isinstance(each, Withdraw) and each.why == "not_users" for each in kinds) > AT_ONCE
+            taken: set[str] = set()
+            for each, ready in prepared:
+                if (wrong := self._gone(tx, each, taken)) is not None:
+                    refused.append(Refused(each.operation, wrong))
+                    continue
+                if ready is None:
+                    done[self._do(tx, each, hold=hold)] += 1
+                    continue
+                kind, kept = self._write(tx, each, ready)
+                done[kind] += 1
+                notes.append((each.operation, kept.text))
+            also(tx)
+            if name:
+                tx.finish_entry(name)
+            batch = tx.batch if done else ""
+        return Outcome(done, tuple(refused), batch, tuple(notes))
+
+    def _alike(self, one: str, other: str) -> bool:
+        leg = self.leg()
+        try:
+            first, second = leg[0].embed([one, other]) if leg else (None, None)
+        except ModelError:
+            return False
+        return first is not None and second is not None and float(first @ second) >= SAME
+
+    def _prepared(self, proven: Sequence[Proven], batch: Batch) -> list[tuple[Proven, Prepared | None]]:
+        now, ready = self.store.clock.now(), list[tuple[Proven, Prepared | None]]()
+        for each in proven:
+            fact = self._fact(each, batch) if each.text else None
+            ready.append((each, self.writer().prepare([fact], now)[0] if fact is not None else None))
+        return ready
+
+    def _fact(self, proven: Proven, batch: Batch) -> Fact:
+        operation, text, at = proven.operation, proven.text, proven.turn.at
+        statement = Statement(text, cue_of(text) or METHOD)
+        found = describe(statement, self.categories())
+        category, slot = found.category, found.slot and (found.slot.entity, found.slot.key, found.slot.value)
+        if isinstance(operation, Remember | Replace):
+            known = {*CATEGORIES, *(name for name, _ in self.categories())} - {"other"}
+            category = operation.category if operation.category in known else category
+            if operation.slot is not None and fold(operation.slot[2]) in fold(text):
+                slot = operation.slot
+        elif isinstance(operation, Merge) and proven.target is not None:
+            category = proven.target.category
+        scopes = [Scope.parse(each) for each in batch.scopes]
+        scope = scopes[-1] if len(scopes) > 1 and not is_users(text, found.slot) else scopes[0]
+        if proven.target is not None:
+            scope = Scope(proven.target.scope, proven.target.scope_target)
+        lesson = isinstance(operation, Lesson)
+        fact = Fact(
+            text=text, why=found.why, category=category, importance=importance(category, statement),
+            entity=slot[0] if slot else None, key=slot[1] if slot else None, value=slot[2] if slot else None,
+            source=METHOD, channel=Channel.ASSISTANT if lesson else Channel.USER,
+            # What a tool brought anybody may have written.
+            review_state=PENDING if lesson else "approved", metadata={"review": "a lesson"} if lesson else {},
+            source_date=at, last_confirmed_at=at, scope=scope.kind, scope_target=scope.target,
+            provenance_session=batch.session, extraction_method=METHOD,
+        )  # fmt: skip
+        fact = timed(fact, at, self.store.zone)
+        if isinstance(operation, Remember | Replace):
+            fact = _until(fact, operation, at, self.store.zone)
+        return fact
+
+    def _gone(self, tx: Transaction, proven: Proven, taken: set[str]) -> str | None:
+        """Return why an operation can do nothing any more: its memory has changed, or another operation did it."""
+        if proven.target is None:
+            return None
+        for fact in _meant(proven):
+            rows = run(tx.connection, "SELECT 1 FROM facts WHERE id = ?", (fact.id,))
+            now = tx.fact(fact.id) if rows else None
+            if now is None or now.superseded_at or now.forgotten_at or now.review_state != "approved":
+                return "the memory has changed since"
+            if fact.id in taken:
+                return "another operation has changed the memory"
+        if isinstance(proven.operation, Replace | Merge | Withdraw | Remember):
+            taken |= {fact.id for fact in _meant(proven)}
+        return None
+
+    def _do(self, tx: Transaction, proven: Proven, *, hold: bool) -> str:
+        operation, target = proven.operation, proven.target
+        assert target is not None  # noqa: S101 - what keeps nothing is about a memory
+        if isinstance(operation, Withdraw) and operation.why == "over":
+            tx.change(target.id, "retract", {"superseded_at": tx.now, "valid_until": tx.now}, reason=METHOD)
+        elif isinstance(operation, Withdraw) and hold:
+            note = Fact(
+                text=f"Not the user's own word: {target.text}", channel=Channel.ASSISTANT, source=METHOD,
+                scope=target.scope, scope_target=target.scope_target, extraction_method=METHOD,
+            )  # fmt: skip
+            ask(tx, note, None, Wanted(Wish.FORGET, target.id))
+            return "waits"
+        elif isinstance(operation, Withdraw):
+            tx.change(target.id, "reject", {"review_state": "rejected"}, reason=METHOD)
+        elif isinstance(operation, File):
+            if operation.category in {*CATEGORIES, *(name for name, _ in self.categories())}:
+                tx.change(target.id, "classify", {"category": operation.category}, reason=METHOD)
+        elif isinstance(operation, Triggers):
+            _aim(tx, target.id, operation.triggers, f"{operation.quote}\n{target.text}")
+        return operation.op
+
+    def _write(self, tx: Transaction, proven: Proven, ready: Prepared) -> tuple[str, Fact]:
+        operation, target = proven.operation, proven.target
+        if isinstance(operation, Lesson):
+            known = tx.is_purged(ready.fact.text)
+            return operation.op, ready.fact if known else tx.add(ready.fact, ready.vector, METHOD)
+        if target is not None and fingerprint(ready.fact.text) == target.normalized_hash:
+            if target.category != ready.fact.category:
+                tx.change(target.id, "classify", {"category": ready.fact.category}, reason=METHOD)
+            _aimed(tx, target.id, proven)
+            return "known", target
+        if target is not None:
+            twins = tuple(fact.id for fact in _meant(proven)[1:])
+            verdict = Decision(Action.UPDATE, target.id, METHOD, twins=twins)
+            ready = replace(ready, verdict=verdict)
+        written = self.writer().write(tx, ready)
+        if written.fact.id:
+            _aimed(tx, written.fact.id, proven)
+        known = written.decision.action is Action.NOOP
+        return "known" if known else operation.op if target is not None else "remember", written.fact
+
+
+def _aimed(tx: Transaction, fact_id: str, proven: Proven) -> None:
+    operation = proven.operation
+    if isinstance(operation, Remember | Replace) and operation.triggers and not of(tx.connection, [fact_id]):
+        _aim(tx, fact_id, operation.triggers, f"{proven.turn.said}\n{proven.text}")
+
+
+def _placed(proven: Proven, request: Request) -> Proven:
+    """Return a note with the memory that capture has made of the same words, whose place it takes."""
+    if isinstance(proven.operation, Remember):
+        for name in sorted(request.new):
+            fact = request.memories[name]
+            if fact.source_date == proven.turn.at and rewords(fact, proven.text):
+                return replace(proven, target=fact)
+    return proven
+
+
+def _meant(proven: Proven) -> list[Fact]:
+    """Return the memories that an operation is about."""
+    return [proven.target, *proven.beside] if proven.target is not None else []
+
+
+def _aim(tx: Transaction, fact_id: str, triggers: Iterable[str], known: str) -> None:
+    try:
+        tx.put_triggers(fact_id, aims(triggers, known), MODEL)
+    except InputError:
+        return  # one is too long, or there are too many: the memory does without
+
+
+def _until(fact: Fact, operation: Noted, at: float, zone: dt.tzinfo | None) -> Fact:
+    """Let a note end with the day that is named, if its words name it and tell no end themselves."""
+    if operation.until is None or fact.decay_class != DEFAULT_CLASS:
+        return fact
+    said = day_of(at, zone)
+    named = {period.last for period in periods(fact.text, said)} | set(days_ahead(fact.text, said, _AHEAD))
+    if operation.until < said or operation.until not in named:
+        return fact
+    ends = midnight(operation.until + dt.timedelta(days=1), zone)
+    return replace(fact, decay_class=UNTIL_ITS_DAY, decay_freeze_until=ends)
+
+
+def _author(batch: Batch) -> Author:
+    return Author(Channel.USER, batch.host, batch.session)

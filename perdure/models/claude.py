@@ -1,0 +1,70 @@
+"""Claude Code as a language model: `claude -p` in an empty folder, with nothing that it could run, read or keep.
+
+Options of the form: https://docs.claude.com/en/docs/claude-code/cli-reference.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from typing import Any, Final
+
+from perdure.errors import ModelError
+from perdure.llm import Purpose
+from perdure.models.llm import find_json
+from perdure.secrets.redact import redact
+from perdure.store.llm import TokenMeter
+from perdure.text.tokens import estimate_tokens
+
+TIMEOUT: Final = 180.0
+"""Seconds that an answer may take."""
+_ALONE: Final = (
+    "-p", "--output-format", "json", "--tools", "", "--strict-mcp-config", "--setting-sources", "",
+    "--settings", '{"disableAllHooks": true}', "--no-session-persistence", "--disable-slash-commands",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Claude:
+    """Asks Claude Code, on its user's plan."""
+
+    program: str
+    meter: TokenMeter
+
+    def ask_json(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> Any | None:
+        """Return the JSON of the answer, or None if there is none; ModelError if it did not answer as it should."""
+        prompt, system = redact(prompt).text, redact(system).text
+        asked = estimate_tokens(prompt) + estimate_tokens(system)
+        reserved = asked + purpose.answer_tokens
+        day = self.meter.reserve(purpose.tier, reserved)
+        used = asked
+        try:
+            text = self._answer(prompt, system, timeout or TIMEOUT)
+            used = asked + estimate_tokens(text)
+        finally:
+            self.meter.settle(day, purpose.tier, reserved, used)
+        return find_json(text)
+
+    def _answer(self, prompt: str, system: str, timeout: float) -> str:
+        with tempfile.TemporaryDirectory(prefix="perdure-") as empty:
+            try:
+                done = subprocess.run(  # noqa: S603 - the user's own program, without a shell
+                    [self.program, *_ALONE, "--system-prompt", system], input=prompt, cwd=empty, timeout=timeout,
+                    capture_output=True, text=True, encoding="utf-8", check=True,
+                )  # fmt: skip
+                answer = json.loads(done.stdout)
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                raise ModelError(f"claude -p did not answer: {type(error).__name__}") from None
+        text = answer.get("result") if isinstance(answer, dict) and not answer.get("is_error") else None
+        if not isinstance(text, str):
+            raise ModelError("claude -p answered without a result")
+        return text
+
+
+def claude(meter: TokenMeter) -> Claude | None:
+    """Return Claude Code, or None where it is not installed."""
+    program = shutil.which("claude")
+    return Claude(program, meter) if program else None
