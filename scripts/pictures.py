@@ -41,7 +41,7 @@ SCRIPT = {
 LINE, TOP, LEFT, SECONDS = 22, 52, 20, 0.35
 """Height of a line, above the first and left of all, in pixels; between a line and the next."""
 COLOURS = {"---": "#8b949e", "user": "#79c0ff", "agent": "#d2a8ff", "  captured": "#7ee787", "  recalled": "#ffa657"}
-NAMES = {"perdure": "perdure", "vector_top10": "ten nearest vectors", "fts5_top10": "ten best by words"}
+NAMES = {"perdure": "perdure", "vector_top10": "top 10 by similarity", "fts5_top10": "top 10 by keywords"}
 LONGEST = 380
 """Pixels of a bar for 1."""
 MEASURES = ("precision", "recall", "silence")

@@ -229,7 +229,7 @@ def test_row_02_vectors_in_lancedb(plain: Desk) -> None:
     assert facts[nearest[0].id].text == texts[1]
     assert recalled(large, "Where does the heron sleep?") == recalled(small, "Where does the heron sleep?")
     assert (CROSSOVER, FEED_FROM) == (300_000, 0.8)
-    told("architecture", "LanceDB answers above a crossover", "the matrix is faster", "80 % of that size")
+    told("architecture", "LanceDB answers above a crossover", "the matrix is faster", "80% of that size")
     told("settings", "index_crossover", "=300000`", "Number of memories at which search switches to LanceDB")
 
 
@@ -258,8 +258,8 @@ def test_row_03_scores_salience_and_access(desk: Desk) -> None:
     assert shown.recall_count >= 9
     assert (shown.access_count, shown.expires_at) == (0, before["short"].expires_at)
     assert recalled(memory, "Which crane lifts containers in the harbour?") == ranks
-    told("recall", "Score and order", "A **score** is the probability that a memory helps", "multiply it")
-    told("recall", "Use counts, being shown does not", "which change neither rank nor lifetime")
+    told("recall", "Score and order", "A **score** is the probability that a memory helps", "is multiplied by")
+    told("recall", "Use counts; merely being shown does not", "which change neither rank nor lifetime")
 
     for name in ("stable", "active", "short"):
         assert tool(memory, "memory_recall", query=f"Which is the {name} crane in the harbour?").details["memories"]
@@ -273,7 +273,7 @@ def test_row_03_scores_salience_and_access(desk: Desk) -> None:
     desk.clock.advance(10 * 365 * DAY)
     assert recalled(memory, "Which crane lifts containers in the harbour?") == [memory.get(ids["permanent"]).text]
     assert memory.get(ids["permanent"]).confidence == 1.0
-    told("keeping", "Fading", "applies only to memories that end")
+    told("keeping", "Fading", "applies only to memories that expire")
 
 
 def test_row_04_merge_of_words_and_vectors(desk: Desk) -> None:
@@ -419,7 +419,7 @@ def test_row_08_capture(desk: Desk) -> None:
     for never in ("PostgreSQL", "Rust", "I am ill", "hunter2", "sk-proj", "536-90", "4111"):
         assert not any(never in text for text in kept), never
     told("keeping", "", "perdure reads that person's new messages", "needs 10 characters",
-         "of one over 5,000, the beginning, the end and each request to remember are read",
+         "of a message over 5,000 characters, only the beginning, the end and any requests to remember are read",
          "Classifiers trained on labelled messages work alongside the rules")  # fmt: skip
 
 
@@ -467,8 +467,8 @@ def test_row_10_classify_before_write(desk: Desk) -> None:
         assert server.requests == [], "whoever stores waits for no model"
         say(asking, "The office server runs Arch since June.")
         assert len(server.requests) == 1, "in the background of a turn, once for all of it"
-    told("keeping", "How statements are compared", "It changes something only if the two sentences show evidence",
-         "A language model, if set (`llm_endpoint`), is asked")  # fmt: skip
+    told("keeping", "How statements are compared", "only if the two sentences show evidence of that",
+         "A language model, if configured (`llm_endpoint`), decides doubtful cases")  # fmt: skip
     told("providers", "What leaves the machine", "| `decisions` | the end of a turn in which the rules are unsure")
 
 
@@ -604,9 +604,10 @@ def test_row_15_decay_classes_and_pruning(desk: Desk) -> None:
     assert memory.unforget(ids["short"]).expires_at == desk.clock.now() + 2 * DAY
     desk.clock.advance(366 * DAY)
     assert ids["session"] in memory.admin.prune(confirmed=True).removed
-    told("keeping", "How long a memory is kept", "For good. Whatever is captured, or stored by you or a program, stays",
-         "removed after `retention_days`, a year if nothing is set")  # fmt: skip
-    told("jobs", "Expiry", "in no answer from that moment on", "After `retention_days`, a year if nothing is set")
+    told("keeping", "How long a memory is kept",
+         "Memories are kept forever: whatever is captured, or stored by you or a program, stays",
+         "removed after `retention_days` (a year by default)")  # fmt: skip
+    told("jobs", "Expiry", "in no answer from that moment on", "After `retention_days` (a year by default)")
 
 
 KILLED = """
@@ -673,8 +674,8 @@ def test_row_17_timers(plain: Desk) -> None:
     assert "classify" in wanted
     assert memory.admin.inventory(states=["expired"]).facts[0].fact.id == over.id
     told(
-        "jobs", "", "| `prune` | host | at the start, then hourly | memories expire; old receipts, old conversations",
-        "unanswered proposals are dropped", "| `classify` | worker | after 5 minutes, then daily",
+        "jobs", "", "| `prune` | host | at the start, then hourly | expires memories; drops old receipts, old",
+        "conversations and unanswered proposals", "| `classify` | worker | after 5 minutes, then daily",
     )  # fmt: skip
 
 
@@ -834,7 +835,7 @@ def test_row_22_providers(plain: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "voyage" in str(refused.value)
     for page in (str(refused.value), *(path.read_text() for path in DOCS.glob("*.md"))):
         assert not re.search(r"`hash`|\bhash,|embedder = \"hash\"", page), "what is for tests is offered nowhere"
-    told("files", "Coming from OpenClaw", "`auto` and `local` are the local model, never a remote one")
+    told("files", "Coming from OpenClaw", "`auto` and `local` both mean the local model, never a remote one")
 
 
 def test_row_23_command_line(plain: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -892,7 +893,7 @@ def test_row_24_files_are_indexed(plain: Desk) -> None:
     assert {each.source for each in less.files.search("Vitest coverage", min_score=0.0).results} == {"memory"}
     assert Settings().sources == ("memory", "sessions")
     told("files", "", "`MEMORY.md` (or `memory.md`), `USER.md` and `memory/**/*.md`")
-    told("files", "Conversations", "Conversations are on by default", 'with `sources = ["memory"]` nothing is recorded')
+    told("files", "Conversations", "Conversations are on by default", 'set `sources = ["memory"]`: nothing is recorded')
 
 
 def test_row_25_watching(tmp_path: Path, clock: ManualClock) -> None:
@@ -1013,7 +1014,7 @@ def test_row_28_memory_search(plain: Desk) -> None:
     told(
         "files", "Search", "meaning has the weight `search.vector_weight` (0.5)",
         "`python -m bench notes FILE`",
-        "So an old note that answers is still returned, after newer ones, and may show a score below the limit",
+        "So an old note that matches is still returned, after newer ones, and may show a score below the limit",
     )  # fmt: skip
 
 
@@ -1077,7 +1078,7 @@ def test_row_31_degradation(plain: Desk) -> None:
     assert with_model.files.search("egret").backend == "hybrid", "stored vectors stay"
     off = plain.open(sources=())
     assert off.files.search("staging database").to_dict()["disabled"] is True
-    told("files", "When something is missing", "| `hybrid` |", "| `keyword` |", "| `substring` |", "| `disabled` |")
+    told("files", "When search is degraded", "| `hybrid` |", "| `keyword` |", "| `substring` |", "| `disabled` |")
 
 
 def test_row_32_transcripts(plain: Desk) -> None:
@@ -1102,8 +1103,8 @@ def test_row_32_transcripts(plain: Desk) -> None:
     assert memory.files.search("a tool's words", min_score=0.5).results == ()
     off = plain.open(sources=("memory",))
     assert off.files.search("Where is the kayak kept?").results == ()
-    told("files", "Conversations", "Most of what people later ask for was said in one and written down nowhere",
-         "**One setting turns this off:** with `sources = [\"memory\"]`")  # fmt: skip
+    told("files", "Conversations", "Most of what people later ask about was never written down elsewhere",
+         "To turn this off, set `sources = [\"memory\"]`")  # fmt: skip
 
 
 def test_row_33_flush_before_a_compaction(plain: Desk) -> None:
@@ -1202,7 +1203,7 @@ def test_row_36_crud(desk: Desk) -> None:
     with pytest.raises(InputError, match="vector"):
         desk.open("third").admin.import_from(odd, trust=True)
     assert inspect.signature(memory.admin.list).parameters["limit"].default == 20
-    told("keeping", "Superseded memories", "with its own id and the dates of the former one")
+    told("keeping", "Superseded memories", "with its own id and the dates of the previous one")
 
 
 @pytest.mark.sqlite
