@@ -41,7 +41,7 @@ class Hit(Dated):
     Attributes:
         fact: the memory.
         score: 0 to 1, comparable within one search.
-        leg: the retriever that ranked it highest: "sqlite" (keyword), "lance" (semantic) or "lookup" (slot).
+        leg: the retriever that ranked it highest: "sqlite" (keyword), "semantic" or "lookup" (slot).
         cosine: similarity of its vector to the query's; None without a model.
         coverage: share of the query's weighted words that it contains, 0 to 1.
         marks: why it would not come up unasked, such as "import" or "pending".

@@ -184,7 +184,7 @@ def _show(store: Store, report: Imported, output: Output) -> None:
         output.line("Some need review: perdure review")
     if report.added and report.batch:
         output.line(f"Undo: perdure undo --batch {report.batch}")
-    if report.total and not report.trusted and report.kind != "markdown":
+    if report.added and not report.trusted and report.kind != "markdown":
         output.line("Only a search finds them. To have them recalled, repeat with --trust.")
 
 
@@ -215,12 +215,12 @@ def try_(output: Output, source: str, path: Path | None, most: int, prompts: Pat
     """
     if written and not (written.suffix.lower() in (".html", ".htm") and written.absolute().parent.is_dir()):
         raise InputError(f"--page {written} is not an .html file in an existing folder; give one, such as compare.html")
-    place, kind = found(source, path)
+    place = found(source, path)
     with (
         tempfile.TemporaryDirectory(prefix="perdure-", ignore_cleanup_errors=True) as home,
         steps("comparing", quiet=output.as_json) as tell,
     ):
-        trial = run_trial(source, place, kind, Path(home), most=most, prompts=prompts, tell=tell)
+        trial = run_trial(source, place, Path(home), most=most, prompts=prompts, tell=tell)
     if written:
         # It holds what was said.
         handle = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
@@ -228,9 +228,9 @@ def try_(output: Output, source: str, path: Path | None, most: int, prompts: Pat
             file.write(page(trial))
     output.json(trial, totals=trial.totals())
     _show_trial(trial, output)
-    vouch = {"chatgpt": "--mine", "claude-code": "--mine", "claude": "--mine --trust"}.get(source, "--trust")
+    vouch = {"chatgpt": "--mine", "claude-code": "--mine", "claude-ai": "--mine --trust"}.get(source, "--trust")
     output.line(
-        f"Nothing was sent or stored. To import it: perdure import {shlex.quote(str(place))} --from {kind} {vouch}"
+        f"Nothing was sent or stored. To import it: perdure import {shlex.quote(str(place))} --from {source} {vouch}"
     )
 
 

@@ -13,7 +13,7 @@ from perdure.recall.gate import BALANCED
 from perdure.store.fact import USUAL, Summaries
 
 LEXICAL = "sqlite"
-VECTOR = "lance"
+VECTOR = "semantic"
 LOOKUP = "lookup"
 PROFILE = "profile"
 LINKS = "links"
@@ -24,8 +24,7 @@ IDS = "ids"
 ALIASES = "aliases"
 DATES = "dates"
 ABOUT = "about"
-"""The legs carry the names that stand in the block: the two stores of the documents this follows, and the
-slots that a prompt names."""
+"""The legs carry the names that stand in the block."""
 
 LexicalIndex = Literal["fts5", "lance"]
 """Which index of words a recall asks."""

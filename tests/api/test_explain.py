@@ -50,14 +50,14 @@ def test_what_came_up_is_explained_by_what_found_it(open_memory: OpenMemory) -> 
     explained = memory.why()
     assert (explained.turn, explained.query, explained.silence) == (receipt_id, QUESTION, None)
     assert explained.tokens > 0
-    assert {explained.legs[leg]["state"] for leg in ("sqlite", "lance", "lookup")} == {"ok"}
+    assert {explained.legs[leg]["state"] for leg in ("sqlite", "semantic", "lookup")} == {"ok"}
     best = explained.considered[0]
     assert (best.id, best.text, best.verdict, best.gone) == (fact.id, TEXT, INJECTED, False)
     assert best.cosine is not None
     assert explained.floor is not None
     assert best.cosine >= explained.floor
     assert best.legs is not None
-    assert best.legs.keys() == {"sqlite", "lance"}
+    assert best.legs.keys() == {"sqlite", "semantic"}
     assert silence(explained) is None
     assert memory.why_not(fact.id[:8]) == f"it did come up, with a score of {best.score:.2f}"
 

@@ -20,7 +20,7 @@ def test_it_measures_recall_beside_what_it_cannot_do_without() -> None:
     [row] = result["sizes"]
     assert (result["chunks"], row["facts"], row["recalled"]) == (120, 40, 5)
     assert row["p95_ms"] >= row["p50_ms"] > 0
-    assert row["parts_ms"].keys() == {"all", "sqlite", "lookup", "lance", "passages"}
+    assert row["parts_ms"].keys() == {"all", "sqlite", "lookup", "semantic", "passages"}
     assert row["parts_ms"]["all"] > 0
     assert min(row["embed_p50_ms"], row["fts_p50_ms"], row["cold_cpu_s"], row["recall_to_embed_ratio"]) > 0
     assert {"rest_to_dot_and_fts_ratio", "dot_p50_ms", "cold_imports_numpy", "rss_mb"} <= row.keys()

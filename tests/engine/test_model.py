@@ -356,7 +356,7 @@ def test_the_first_recall_waits_for_the_model_and_no_other_one(store: Store) -> 
     recaller.recall("Which database is staging?", Audience.of())
     recaller.close()
     assert waited == [3.0]
-    assert receipt.states["lance"] == "no model, or not loaded yet"
+    assert receipt.states["semantic"] == "no model, or not loaded yet"
 
 
 def test_a_store_of_the_former_default_model_goes_over_by_itself(store: Store, open_model: OpenModel) -> None:

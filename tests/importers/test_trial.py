@@ -172,7 +172,7 @@ def test_prompts_are_those_of_coding_agents_in_the_same_project(user: Path, monk
     )
     claude_code(user, project, (0, "What is the staging database called?"))
     monkeypatch.chdir(project)
-    told = call_json("try", "--from", "MEMORY.md")
+    told = call_json("try", "--from", "openclaw")
     [answered] = told["answered"]
     assert answered["perdure"] == ["The staging database is called kestrel."]
     assert answered["today"] == ["MEMORY.md"]
@@ -214,7 +214,7 @@ def test_claude_mem_and_claude_are_read_where_they_are(user: Path) -> None:
     [early, late] = call_json("try", "--from", "claude-mem")["answered"]
     assert (early["today"], early["perdure"]) == ([], [])
     assert late["today"] == late["perdure"] == ["Staging database: The staging database is called kestrel."]
-    told = call_json("try", "--from", "claude", export)
+    told = call_json("try", "--from", "claude-ai", export)
     assert told["standing"] == {"What Claude remembers": "Ada lives in Ghent."}
     assert state(user) == before
     assert call_json("import", folder)["notes"]["added"] == 1
@@ -239,9 +239,9 @@ def test_the_page_holds_all_of_it_and_nothing_that_runs(user: Path, tmp_path: Pa
 
 
 @for_each(("source", "content", "says"), [
-    ("chatgpt", None, "Export data"), ("chatgpt", "not there", "does not exist"), ("claude", "[]", "Claude.ai"),
+    ("chatgpt", None, "Export data"), ("chatgpt", "not there", "does not exist"), ("claude-ai", "[]", "Claude.ai"),
     ("mem0", "{}", "get_all"), ("claude-mem", None, "claude-mem.db"), ("claude-mem", "no database", "claude-mem.db"),
-    ("MEMORY.md", None, "does not exist"), ("claude-code", None, "transcripts"), ("mem0", "several", "several users"),
+    ("openclaw", None, "does not exist"), ("claude-code", None, "transcripts"), ("mem0", "several", "several users"),
 ])  # fmt: skip
 def test_what_is_not_there_or_something_else_is_refused(
     source: str, content: str | None, says: str, user: Path

@@ -65,7 +65,7 @@ any_text = st.text(alphabet=st.characters(codec=None, exclude_categories=()))
 @settings(max_examples=150)
 @given(any_text, any_text, st.sampled_from(FORMATS))
 def test_no_memory_leaves_its_line(text: str, category: str, form: str) -> None:
-    written = line(dressed(RecallItem("id", text, category, "lance", 0.5)), form)
+    written = line(dressed(RecallItem("id", text, category, "semantic", 0.5)), form)
     assert len(written.splitlines()) <= 1
     assert not set(written) & set("<>")
     written.encode()

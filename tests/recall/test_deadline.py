@@ -41,7 +41,7 @@ def release() -> Iterator[threading.Event]:
 def states(desk: Desk, **options: Any) -> tuple[list[str], str]:
     """Return what is recalled, and how the vector leg did."""
     recall, receipt = desk.ask(QUESTION, **options)
-    return [item.text for item in recall.items] if recall else [], receipt.states["lance"]
+    return [item.text for item in recall.items] if recall else [], receipt.states["semantic"]
 
 
 @pytest.mark.parametrize("embedder", [FailingEmbedder(), NanEmbedder(), WrongDimsEmbedder()])
@@ -72,7 +72,7 @@ def test_a_hundred_turns_with_a_hanging_model_leave_no_threads(desk: Desk, relea
         # A breaker that has not tripped yet: every turn meets the hanging model anew.
         desk.leg = desk.broken(HangingEmbedder(release))
         recall, receipt = recaller.recall(QUESTION, Audience.of())
-        seen.append(receipt.states["lance"])
+        seen.append(receipt.states["semantic"])
         time.sleep(0.006)  # an interrupted call needs a moment to end
         assert recall is not None
         assert [item.text for item in recall.items] == [ANSWER]
@@ -98,7 +98,7 @@ def test_a_model_that_stays_stuck_holds_one_thread(desk: Desk, release: threadin
         desk.leg = desk.broken(Stuck(release))
         recall, receipt = recaller.recall(QUESTION, Audience.of())
         assert recall is not None
-        seen.add(receipt.states["lance"])
+        seen.add(receipt.states["semantic"])
         assert threading.active_count() <= before + 1
     assert seen == {"late", "paused or busy"}
     release.set()
@@ -253,7 +253,7 @@ def test_a_thousand_bad_turns_leave_no_thread_and_at_most_the_words(desk: Desk, 
         desk.leg = replace(stuck if turn % 2 else ending[turn // 2 % 4], breaker=Breaker())
         recall, receipt = (sources[turn // 2 % 2] if turn % 2 else plain).recall(QUESTION, Audience.of())
         seen.append([item.text for item in recall.items] if recall else [])
-        met.add(receipt.states["lance"])
+        met.add(receipt.states["semantic"])
         assert threading.active_count() <= before + 5, "three lanes for vectors, two for passages"
     assert met == {"ModelError", "late", "paused or busy"}
     assert [ANSWER] in seen

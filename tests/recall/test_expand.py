@@ -187,12 +187,12 @@ def found(desk: Desk, floor: float, *facts: Candidate) -> tuple[Turn, Judge]:
     none = np.zeros((1, 0), dtype=np.float32)
     turn.survey = Survey((), none, none.sum(1), none.sum(1), 0, 0)
     passages = [Passage(f"p{floor}", "files", "text", "", floor), Passage("same", "files", "t", "", floor)]
-    turn.take("lance", lambda turn: [*facts, *(Candidate(each, each.leg, each.score) for each in passages)])
+    turn.take("semantic", lambda turn: [*facts, *(Candidate(each, each.leg, each.score) for each in passages)])
     return turn, Blend(desk.options, floor)
 
 
 def near(name: str, cosine: float, coverage: float = 0.0) -> Candidate:
-    return Candidate(Fact(name, id=name), cosine=cosine, coverage=coverage, scores={"lance": cosine})
+    return Candidate(Fact(name, id=name), cosine=cosine, coverage=coverage, scores={"semantic": cosine})
 
 
 def test_cosines_are_measured_against_one_floor(desk: Desk) -> None:
@@ -200,7 +200,7 @@ def test_cosines_are_measured_against_one_floor(desk: Desk) -> None:
     assert merge(turn, judge, [found(desk, 0.6, near("a", 0.65), near("b", 0.5))]).floor == 0.4
     assert turn.found["a"].cosine == pytest.approx(0.45)
     assert turn.found["b"].cosine == pytest.approx(0.3)
-    assert {each.id: each.scores["lance"] for each in turn.facts} == {"a": 0.65, "b": 0.5}
+    assert {each.id: each.scores["semantic"] for each in turn.facts} == {"a": 0.65, "b": 0.5}
     assert [(each.id, each.score) for each in turn.passages] == [("p0.6", 0.6), ("same", 0.6), ("p0.4", 0.4)]
 
 

@@ -21,7 +21,7 @@ def test_a_prompt_that_was_foreseen_is_not_embedded_in_its_turn(desk: Desk) -> N
     recall, receipt = recaller.recall(ASKED, Audience.of(), session="s")
     assert embedder.given == [ASKED]
     assert recall is not None
-    assert receipt.states["lance"] == "ok"
+    assert receipt.states["semantic"] == "ok"
 
 
 def test_small_talk_is_not_embedded(desk: Desk) -> None:

@@ -85,7 +85,7 @@ def test_a_line_names_the_leg_that_found_it(open_desk: OpenDesk, encoder: Embedd
     for text in [*UNRELATED, "I have a severe peanut allergy."]:
         desk.put(text, category="fact")
     by_meaning, receipt = desk.ask("Which foods could make me ill?")
-    assert "[lance/fact] I have a severe peanut allergy." in lines(by_meaning)
+    assert "[semantic/fact] I have a severe peanut allergy." in lines(by_meaning)
     by_words, _ = desk.ask("Which printer is Gutenberg?")
     assert lines(by_words)[0].startswith("[sqlite/fact] The printer")
     assert set(receipt.states.values()) == {"ok"}
@@ -333,7 +333,7 @@ def test_the_receipt_explains_by_ids_and_scores_alone(desk: Desk) -> None:
     assert candidate["change_seq"] == shown.change_seq
     assert body["tokens"] == receipt.tokens > 0
     assert body["bytes"] == len(recall.block.encode())
-    assert set(body["legs"]) == {"sqlite", "lance", "lookup"}
+    assert set(body["legs"]) == {"sqlite", "semantic", "lookup"}
 
 
 def test_a_fact_without_a_vector_is_still_found_by_its_words(open_desk: OpenDesk) -> None:

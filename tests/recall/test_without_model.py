@@ -42,7 +42,7 @@ def test_silence_says_that_the_model_was_not_there(cold: Memory) -> None:
     receipts: list[Receipt] = []
     assert cold.recall("Is Oslo worth a visit in spring?", receipt_to=receipts.append) is None
     explained = cold.why(receipts[0])
-    assert explained.legs["lance"]["state"] == "the model was not loaded"
+    assert explained.legs["semantic"]["state"] == "the model was not loaded"
     assert "the model was not loaded" in (silence(explained) or "")
     [van] = [fact for fact in cold.admin.list() if "Oslo" in fact.text]
     assert "the model was not loaded" in cold.why_not(van.id, receipts[0])

@@ -17,7 +17,7 @@ SCOPE = "user:owner"
 def candidates(count: int) -> list[dict[str, object]]:
     return [
         {"id": str(uuid.uuid4()), "change_seq": number, "cosine": 0.5 + number / 1000, "coverage": 0.25, "named": False,
-         "legs": {"sqlite": 5.153297, "lance": 0.019045}, "score": 0.9, "verdict": "below the floor"}
+         "legs": {"sqlite": 5.153297, "semantic": 0.019045}, "score": 0.9, "verdict": "below the floor"}
         for number in range(count)
     ]  # fmt: skip
 
