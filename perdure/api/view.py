@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from perdure.api.facade import Facade
 from perdure.engine.composing import in_search
-from perdure.errors import InputError, ScopeError, StoreClosedError, expect
+from perdure.errors import InputError, ScopeError, StoreClosedError, expect, refused
 from perdure.hooks.types import Channel, Messages, Recall
 from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt
@@ -280,7 +280,8 @@ class MemoryView(Facade):
         wanted = None if tag is None else tags_of(tag)
         asked = Asked(moment(as_of), include_superseded, wanted, expand=in_search(self._engine.settings, expand))
         expect(prompt, str, "a text", "prompt")
-        expect(receipt_to, Callable | None, "a function that takes a Receipt", "receipt_to")
+        if receipt_to is not None and not callable(receipt_to):
+            raise refused(receipt_to, "a function that takes a Receipt", "receipt_to")
         if self._engine.closed:
             raise StoreClosedError("this memory is closed; reopen it with Memory.open()")
         return self._engine.recall(prompt, self._context, asked, receipt_to)
