@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class Clock(Protocol):
     """perdure's source of the current time."""
 

@@ -26,6 +26,8 @@ A message names the value, the limit and the next step. It never holds the text 
 
 from __future__ import annotations
 
+from types import UnionType
+
 _SHOWN = 80
 """Characters of a value in a message."""
 
@@ -39,6 +41,12 @@ def refused(value: object, accepted: str, name: str = "") -> InputError:
     shown = repr(value)
     told = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
     return InputError(f"{f'{name}: ' if name else ''}{told} is not accepted; give {accepted}")
+
+
+def expect(value: object, kinds: type | tuple[type, ...] | UnionType, accepted: str, name: str) -> None:
+    """Raise InputError, as `refused` words it, if a value is of none of these types."""
+    if not isinstance(value, kinds):
+        raise refused(value, accepted, name)
 
 
 class SettingsError(PerdureError):

@@ -111,6 +111,11 @@ def say(memory: Memory, *texts: str, session: str = "s") -> None:
     assert memory.settle()
 
 
+def nobody(memory: Memory) -> Memory:
+    """Return an open memory as a caller whose id fails closed has it."""
+    return Memory(memory._engine, TurnContext(agent_id=""))
+
+
 def recalled(memory: Memory, prompt: str, **asked: Any) -> list[str]:
     """Return the texts that come up for a prompt, best first."""
     recall = memory.recall(prompt, **asked)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from perdure.api.facade import Facade
 from perdure.api.stored import Stored
 from perdure.engine.engine import Engine
-from perdure.errors import InputError, NotFoundError
+from perdure.errors import InputError, NotFoundError, expect
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store import lifecycle
 from perdure.store.aliases import ALIAS, MAX_CHARACTERS, MAX_WORDS, naming, words_of
@@ -69,6 +69,8 @@ class Aliases(Facade):
             NotFoundError: nobody has said so.
             ScopeError: the caller may not change one of them.
         """
+        expect(name, str, "a name", "name")
+        expect(other, str | None, "a name", "other")
         wanted, second = words_of(name), None if other is None else words_of(other)
         pairs = [(fact, (words_of(fact.entity or ""), words_of(fact.value or ""))) for fact in self.list()]
         found = [fact for fact, pair in pairs if wanted in pair and (second is None or {wanted, second} == set(pair))]
@@ -87,6 +89,7 @@ def _checked(name: str) -> str:
     Raises:
         InputError: it has no word, or is longer than a name is.
     """
+    expect(name, str, "a name", "name")
     name = " ".join(name.split())
     if not words_of(name):
         raise InputError(f"{name[:80]!r} is not a name; give 1 to {MAX_WORDS} words, up to {MAX_CHARACTERS} characters")

@@ -250,6 +250,10 @@ class AsyncMemoryView(Twin[View]):
         """Return all versions of a memory, even if it is forgotten, and the changes made to them."""
     async def recall(self, prompt: str, *, as_of: Moment | None=..., include_superseded: bool=..., tag: str | None=..., expand: bool | None=..., receipt_to: Callable[[Receipt], None] | None=...) -> Recall | None:
         """Return the block for a prompt, as a host would get it, or None if nothing is relevant."""
+    async def why(self, turn: str | Receipt | None=...) -> Why:
+        """Return what a turn of the caller considered, what came up, and why the rest did not."""
+    async def why_not(self, fact_id: str, turn: str | Receipt | None=...) -> str:
+        """Return in a sentence why a memory did not come up in a turn, or that it did."""
     async def get(self, fact_id: Named) -> Fact:
         """Return the memory with this id, or the only one whose id begins with it (at least 8 digits)."""
 
@@ -269,10 +273,6 @@ class AsyncMemory(AsyncMemoryView[Memory]):
         """Return the memories linked to this one, in both directions, nearest first."""
     async def undo(self, batch: str | None=..., *, session: str | None=..., dry_run: bool=...) -> Undone:
         """Undo the last change, one batch, or all changes of a session; `dry_run` only returns what that would do."""
-    async def why(self, turn: str | Receipt | None=...) -> Why:
-        """Return what a turn of the caller considered, what came up, and why the rest did not."""
-    async def why_not(self, fact_id: str, turn: str | Receipt | None=...) -> str:
-        """Return in a sentence why a memory did not come up in a turn, or that it did."""
     async def lookup(self, entity: str, key: str | None=..., *, tag: str | None=..., as_of: Moment | None=..., include_superseded: bool=...) -> list[Fact]:
         """Return the memories in a slot, also under aliases of its entity, most confident first, then newest."""
     async def status(self) -> Status:

@@ -132,7 +132,7 @@ def _host(home: str | Path | None, environ: Mapping[str, str]) -> Iterator[Check
         yield Checkup("host", str(error), "delete that file, and connect the host again")
         return
     if recorded is None:
-        yield Checkup("host", "no host is connected")
+        yield Checkup("host", "no host has chosen the data folder")
     elif not recorded.is_dir():
         yield Checkup("host", f"its folder {recorded} is missing", "connect the host again")
     elif home is None and data_folder(None, environ).resolve() != recorded.resolve():

@@ -13,7 +13,7 @@ from perdure.api.facade import Facade
 from perdure.api.fact_search import PATIENCE
 from perdure.engine.audiences import overheard
 from perdure.engine.file_memory import flush_policy
-from perdure.errors import InputError, StoreError
+from perdure.errors import InputError, StoreError, expect
 from perdure.files import registry
 from perdure.files.index import Synced
 from perdure.files.notes import append_daily_note
@@ -103,6 +103,10 @@ class Files(Facade):
         Raises:
             InputError: a value is out of range.
         """
+        expect(query, str, "a text", "query")
+        expect(max_results, int | None, "a number", "max_results")
+        expect(min_score, int | float | None, "a number from 0 to 1", "min_score")
+        expect(sources, list | tuple | None, "a list of sources", "sources")
         settings = self._engine.settings
         ask = Ask(
             query,
@@ -135,6 +139,9 @@ class Files(Facade):
             UnsafePathError: the path could lead out of the memory folders.
             InputError: it is not a memory file, or a number is out of range.
         """
+        expect(path, str, "a path or a citation", "path")
+        for name, value in {"start": start, "lines": lines}.items():
+            expect(value, int | None, "a number of lines", name)
         return read_memory(self._roots(), path, start, lines)
 
     def paths(self) -> tuple[str, ...]:
@@ -157,6 +164,8 @@ class Files(Facade):
             InputError: the path cannot be searched.
             ScopeError: the caller may not write.
         """
+        expect(path, str | Path, "a folder", "path")
+        expect(kind, str, "workspace, extra or sessions", "kind")
         registry.add_root(self._engine.store, self._home(), path, kind, pattern)
         self._engine.files.sync.start()
 
@@ -173,6 +182,7 @@ class Files(Facade):
             ScopeError: the caller may not write.
             StoreError: it could not be written.
         """
+        expect(path, str | Path, "a folder", "path")
         wanted = _resolved(path)
         gone = [root for root in self._roots() if root.path == wanted]
         for root in gone:
@@ -197,6 +207,8 @@ class Files(Facade):
             ScopeError: the caller may not write.
             StoreError: it could not be written.
         """
+        expect(messages, list | tuple, "a list of messages", "messages")
+        expect(session, str, "the id of a session", "session")
         home = self._home()
         added = self._engine.files.log.append(home, session, messages, self._engine.clock.now())
         registry.add_log(self._engine.store, home)
@@ -298,6 +310,10 @@ class Files(Facade):
             compactions: how often the session has been compacted.
             session: its id.
         """
+        counts = {"total_tokens": total_tokens, "context_window": context_window, "compactions": compactions}
+        for name, value in counts.items():
+            expect(value, int, "a number", name)
+        expect(session, str, "the id of a session", "session")
         policy = flush_policy(self._engine.settings)
         flushed = self._engine.files.flushed
         key = safe_name(f"{self._audience.home} {session}")

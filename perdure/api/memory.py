@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,20 +14,18 @@ from perdure.engine.audiences import OwnersContext, audience_of
 from perdure.engine.engine import Engine
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
-from perdure.errors import InputError, SettingsError
+from perdure.errors import InputError, SettingsError, expect
 from perdure.hooks.types import TurnContext
-from perdure.recall.receipt import Receipt
 from perdure.store import lifecycle, links, search
 from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
 from perdure.store.links import Link, Related
-from perdure.store.scope import checked_id, named_user
+from perdure.store.scope import checked_id, named_user, shared
 from perdure.text.timestamps import Moment
 
 if TYPE_CHECKING:
     from perdure.api.admin import Admin
     from perdure.api.aliases import Aliases
-    from perdure.api.explain import Why
     from perdure.api.status import Status
     from perdure.api.upkeep import Upkeep
     from perdure.store.undo import Undone
@@ -44,9 +42,6 @@ class Memory(MemoryView):
             memory.store("The staging database is called heron.")
             print(memory.recall("Which database is staging?"))
     """
-
-    _looks = True
-    """Whether `why` also explains a look; an agent asks for its turns."""
 
     def __init__(self, engine: Engine | None = None, context: TurnContext | None = None) -> None:
         """Open the store of this machine's user; `open` takes a folder, and all else that can be said of it."""
@@ -91,10 +86,20 @@ class Memory(MemoryView):
 
         Raises:
             SettingsError: a setting is unknown or invalid.
+            ScopeError: an agent, a user or a scope is empty or malformed.
             StoreError: the folder cannot be used; nothing in it has been changed.
         """
         for name in settings.keys() & _MEANT.keys():
             raise SettingsError(f"setting {name!r} is unknown; did you mean {_MEANT[name]}?")
+        for name, value in {"agent": agent, "user": user}.items():
+            if value is not None:
+                checked_id(value, name)
+        expect(scopes, list | tuple | Set, 'a list of scopes, such as ["project:heron"]', "scopes")
+        for scope in scopes:
+            shared(scope)
+        expect(home, str | Path | None, "a folder", "home")
+        expect(host_config, Mapping | None, "names with their values", "host_config")
+        expect(clock, Clock | None, "a Clock", "clock")
         kind = OwnersContext if whole and agent is None and user is None and not scopes else TurnContext
         context = kind(agent_id=agent, user_id=user, scopes=tuple(scopes), host="library")
         return cls(*_opened(context, home, settings, host_config, clock=clock, guest=guest, load_model=load_model))
@@ -129,6 +134,7 @@ class Memory(MemoryView):
 
     def pin(self, fact_id: Named, pinned: bool = True) -> Fact:
         """Pin a memory, so that it never expires, or unpin it."""
+        expect(pinned, bool, "True or False", "pinned")
         old = self._own(fact_id)
         with self._engine.store.write(self._author()) as tx:
             return lifecycle.pin(tx, old.id, pinned)
@@ -161,32 +167,9 @@ class Memory(MemoryView):
         """
         from perdure.store.undo import undo_chosen
 
+        expect(session, str | None, "the id of a session", "session")
         with self._engine.store.write(self._author(), keep=not dry_run) as tx:
             return undo_chosen(tx, self._audience, batch, session)
-
-    def why(self, turn: str | Receipt | None = None) -> Why:
-        """Return what a turn of the caller considered, what came up, and why the rest did not.
-
-        Args:
-            turn: id of the turn's recall (`Recall.receipt_id`) or its first eight digits; or a receipt; None: the last
-                turn, or look that `perdure recall` took since.
-
-        Raises:
-            NotFoundError: there is no such turn.
-        """
-        from perdure.api.explain import why
-
-        return why(self._engine.store, self._view(), turn, looks=self._looks)
-
-    def why_not(self, fact_id: str, turn: str | Receipt | None = None) -> str:
-        """Return in a sentence why a memory did not come up in a turn, or that it did.
-
-        Raises:
-            NotFoundError, AmbiguousIdError: see `perdure.errors`.
-        """
-        from perdure.api.explain import why_not
-
-        return why_not(self._engine.store, self._view(), fact_id, turn, looks=self._looks)
 
     def lookup(
         self, entity: str, key: str | None = None, *,
@@ -206,10 +189,12 @@ class Memory(MemoryView):
 
     def ready(self, timeout: float = PATIENCE) -> bool:
         """Wait until the model is loaded; return whether there is one. Calling this is optional."""
+        expect(timeout, int | float, "seconds", "timeout")
         return self._engine.model.wait(timeout)
 
     def settle(self, timeout: float = PATIENCE) -> bool:
         """Wait up to `timeout` seconds until all acknowledged turns are captured; return whether they are."""
+        expect(timeout, int | float, "seconds", "timeout")
         return self._engine.settle(timeout)
 
     @property

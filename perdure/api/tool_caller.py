@@ -12,6 +12,7 @@ from perdure.api.memory import Memory
 from perdure.api.proof import Said, fresh_terms, is_standing, meant
 from perdure.api.stored import SHORT_ID, Outcome, Stored, redacted, stored
 from perdure.capture.decide import own_view
+from perdure.capture.describe import check_category
 from perdure.capture.explicit import Given, explicit_fact
 from perdure.capture.lifetimes import renewed
 from perdure.engine.audiences import audience_of, conversation, overheard
@@ -275,6 +276,8 @@ class ToolCaller(Memory):
         Raises:
             InputError: a value does not fit.
         """
+        if "category" in values:
+            check_category(values["category"], self._engine.categories)
         clean = safe_fact(replace(old, **values))
         new = {name: getattr(clean.fact, name) for name in values}
         now = self._engine.clock.now()

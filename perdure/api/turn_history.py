@@ -9,7 +9,7 @@ from typing import Any
 from perdure.api.explain import INJECTED, Why, why
 from perdure.engine.audiences import audience_of
 from perdure.engine.engine import Engine
-from perdure.errors import InputError, NotFoundError
+from perdure.errors import InputError, NotFoundError, expect
 from perdure.hooks.types import TurnContext
 from perdure.recall.receipt import Receipt
 from perdure.store import receipts, search
@@ -50,8 +50,10 @@ def past(
     engine: Engine, context: TurnContext, limit: int, before: float | None, marked: bool, fact_id: str | None
 ) -> Sequence[PastTurn]:
     """Return turns of a caller, newest first; see `Turns.past`."""
-    if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
+    if not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise InputError(f"limit is {limit!r}; it must be from 1 to {MAX_LIMIT}")
+    expect(before, int | float | None, "epoch seconds", "before")
+    expect(fact_id, str | None, "the full id of a memory", "fact_id")
     view = _view(engine, context)
     with engine.store.database.read() as connection:
         rows = receipts.listed(connection, view.audience, limit, before, marked, fact_id)

@@ -11,7 +11,7 @@ from perdure.api.files import Files
 from perdure.capture.intake import as_sequence
 from perdure.engine.audiences import audience_of, overheard
 from perdure.engine.composing import in_turn
-from perdure.errors import InputError
+from perdure.errors import InputError, expect
 from perdure.hooks.types import Message, Messages, Opening, Recall, TurnContext
 from perdure.parts import part
 from perdure.recall.agent_log import Act
@@ -84,6 +84,14 @@ def _plain(value: object) -> object:
     return dump() if callable(dump) else value
 
 
+_CONTEXT = "a TurnContext, such as TurnContext(session_id='1')"
+
+
+def _expect_turn(context: object, prompt: object = "") -> None:
+    expect(context, TurnContext, _CONTEXT, "context")
+    expect(prompt, str, "a text", "prompt")
+
+
 class Turns(Facade):
     """The turns of a host. Obtained from `Memory.turns`.
 
@@ -92,6 +100,7 @@ class Turns(Facade):
 
     def before(self, prompt: str, context: TurnContext) -> Recall | None:
         """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off, or in a group."""
+        _expect_turn(context, prompt)
         self._engine.files.meet(context, audience_of(context))
         settings, found, opening = self._engine.settings, None, None
         if settings.recalls(context.trigger) and not overheard(context, settings):
@@ -132,6 +141,7 @@ class Turns(Facade):
         Raises:
             StoreError: the store cannot be read.
         """
+        expect(context, TurnContext | None, _CONTEXT, "context")
         settings, look, context = self._engine.settings, context is None, context or self._context
         context = replace(context, host=host) if host else context
         context = part("hosts.command.events").beside_files(context, folder) if folder else context
@@ -148,6 +158,7 @@ class Turns(Facade):
 
     def foresee(self, prompt: str, context: TurnContext) -> None:
         """Prefetch: do the part of a recall that depends on the prompt only, for a host that has it before its turn."""
+        _expect_turn(context, prompt)
         if self._engine.settings.recalls(context.trigger):
             self._engine.foresee(prompt, context)
 
@@ -163,6 +174,7 @@ class Turns(Facade):
             InputError: it is a single string or message instead of a list of messages.
             StoreError: they could not be written.
         """
+        _expect_turn(context)
         if not success or not self._engine.settings.heeds(context.trigger):
             return 0
         messages = vouched_for(_history(messages), context)
@@ -183,6 +195,7 @@ class Turns(Facade):
                 a result may say the `exit_code` of a command, any message the `branch` and the `cwd`.
             context: of the session.
         """
+        _expect_turn(context)
         self._engine.note_work(messages, context)
 
     def before_tool(
@@ -204,6 +217,8 @@ class Turns(Facade):
         Raises:
             StoreError: the store cannot be read in time.
         """
+        _expect_turn(context)
+        expect(given, Mapping, "the tool's input: names with their values", "given")
         return self._engine.before_tool(Act(given, folder, began, lately), context)
 
     def before_compaction(self, messages: Messages, context: TurnContext) -> int:
@@ -216,6 +231,7 @@ class Turns(Facade):
 
     def session_start(self, context: TurnContext) -> None:
         """Note that a conversation starts or resumes."""
+        _expect_turn(context)
         self._engine.files.meet(context, audience_of(context))
         if context.session_id:
             self._engine.files.sync.begun(context.session_id)
@@ -223,6 +239,7 @@ class Turns(Facade):
 
     def session_end(self, context: TurnContext) -> None:
         """Note that a conversation ended, so that all of it can be found, and its transient memories expire."""
+        _expect_turn(context)
         if context.session_id:
             self._engine.files.ended(context.session_id)
             self._engine.end_moments(context)
@@ -234,6 +251,7 @@ class Turns(Facade):
 
     def looked(self, receipt: Receipt) -> None:
         """Store the receipt of a preview of a recall, which is not a turn, for `Memory.why`."""
+        expect(receipt, Receipt, "a Receipt, as `recall` passes to receipt_to", "receipt")
         self._engine.receipts.keep_look(receipt, self._context)
 
     def past(

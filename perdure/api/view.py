@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from perdure.api.facade import Facade
 from perdure.engine.composing import in_search
-from perdure.errors import InputError, ScopeError, StoreClosedError, refused
+from perdure.errors import InputError, ScopeError, StoreClosedError, expect, refused
 from perdure.hooks.types import Channel, Messages, Recall
 from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt
@@ -23,6 +23,7 @@ from perdure.text.clean import clean
 from perdure.text.timestamps import Moment, moment
 
 if TYPE_CHECKING:
+    from perdure.api.explain import Why
     from perdure.api.fact_search import Hit
     from perdure.api.stored import Stored
     from perdure.store.history import History
@@ -53,6 +54,9 @@ class MemoryView(Facade):
             ada.add("I take my tea without milk.")
             print([hit.fact.text for hit in ada.search("How do I take my tea?")])
     """
+
+    _looks = True
+    """Whether `why` also explains a look; an agent asks for its turns."""
 
     def add(self, said: str | Messages, **given: Any) -> Sequence[Fact]:
         """Store a text as it is, or what capture finds in messages. The first call waits until the model is loaded.
@@ -167,11 +171,14 @@ class MemoryView(Facade):
             NotFoundError, AmbiguousIdError: see `perdure.errors`.
         """
         from perdure.api.stored import Outcome, redacted, stored
+        from perdure.capture.describe import check_category
         from perdure.capture.lifetimes import renewed
 
         author, engine = self._author(), self._engine
         old, aimed = self._own(fact_id), self._aimed(values.pop("triggers", None), author)
         values = lifecycle.checked(values)
+        if "category" in values:
+            check_category(values["category"], engine.categories)
         clean = safe_fact(replace(old, **{name: value for name, value in values.items() if name in TEXTS}))
         now = engine.clock.now()
         [prepared] = engine.writer.prepare([clean.fact], now)
@@ -212,8 +219,7 @@ class MemoryView(Facade):
         """
         from perdure.api.fact_search import search_facts
 
-        if not isinstance(query, str):
-            raise refused(query, "a text", "query")
+        expect(query, str, "a text", "query")
         self._engine.model.wait(PATIENCE)
         chosen = _chosen(category, scope, metadata)
         return search_facts(self._engine, self._view(tag=tag, as_of=as_of), query, chosen, limit)
@@ -273,11 +279,39 @@ class MemoryView(Facade):
         """
         wanted = None if tag is None else tags_of(tag)
         asked = Asked(moment(as_of), include_superseded, wanted, expand=in_search(self._engine.settings, expand))
-        if not isinstance(prompt, str):
-            raise refused(prompt, "a text", "prompt")
+        expect(prompt, str, "a text", "prompt")
+        if receipt_to is not None and not callable(receipt_to):
+            raise refused(receipt_to, "a function that takes a Receipt", "receipt_to")
         if self._engine.closed:
             raise StoreClosedError("this memory is closed; reopen it with Memory.open()")
         return self._engine.recall(prompt, self._context, asked, receipt_to)
+
+    def why(self, turn: str | Receipt | None = None) -> Why:
+        """Return what a turn of the caller considered, what came up, and why the rest did not.
+
+        Args:
+            turn: id of the turn's recall (`Recall.receipt_id`) or its first eight digits; or a receipt; None: the last
+                turn, or look that `perdure recall` took since.
+
+        Raises:
+            NotFoundError: there is no such turn.
+        """
+        from perdure.api.explain import why
+
+        # A receipt is written behind the turn.
+        self._engine.keeper.settle(PATIENCE)
+        return why(self._engine.store, self._view(), turn, looks=self._looks)
+
+    def why_not(self, fact_id: str, turn: str | Receipt | None = None) -> str:
+        """Return in a sentence why a memory did not come up in a turn, or that it did.
+
+        Raises:
+            NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        """
+        from perdure.api.explain import why_not
+
+        self._engine.keeper.settle(PATIENCE)
+        return why_not(self._engine.store, self._view(), fact_id, turn, looks=self._looks)
 
     def get(self, fact_id: Named) -> Fact:
         """Return the memory with this id, or the only one whose id begins with it (at least 8 digits).
@@ -319,8 +353,7 @@ def _aim(tx: Transaction, done: Stored, aimed: _Aimed | None) -> None:
 
 def _chosen(category: str | None, scope: str | None, metadata: Mapping[str, Any] | None) -> listing.Filter:
     """Return the filter for these memories."""
-    if not isinstance(metadata, Mapping | None):
-        raise refused(metadata, "names and plain values", "metadata")
+    expect(metadata, Mapping | None, "names and plain values", "metadata")
     marks = tuple(
         (clean(name), clean(value) if isinstance(value, str) else value) for name, value in (metadata or {}).items()
     )

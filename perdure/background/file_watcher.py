@@ -88,6 +88,8 @@ _Identity = tuple[int, int, int]
 def _system_observer() -> Any:
     from watchdog.observers import Observer
 
+    # Without a handler, Python prints what it warns of on the terminal of whoever uses perdure.
+    logging.getLogger("watchdog").addHandler(logging.NullHandler())
     return Observer()
 
 

@@ -10,8 +10,9 @@ from functools import lru_cache
 from perdure.capture.language import CODES, foreign_category, foreign_slot, language, language_of
 from perdure.capture.slots import USER, Slot, base_forms, find_slot
 from perdure.capture.statements import Statement
-from perdure.errors import SettingsError
+from perdure.errors import SettingsError, refused
 from perdure.regex import lazy
+from perdure.store.fact import CATEGORIES
 from perdure.text.lexicon import listed, table, word_set
 from perdure.text.normalise import fold
 
@@ -49,6 +50,13 @@ def compile_categories(own: Mapping[str, str]) -> CategoryPatterns:
         except re.error as error:
             raise SettingsError(f"category {name!r} = {pattern!r} is not a regular expression: {error}") from None
     return tuple(compiled)
+
+
+def check_category(name: str, own: CategoryPatterns) -> None:
+    """Raise InputError if a category is neither one of the five nor one's own."""
+    known = (*CATEGORIES, *(each for each, _ in own))
+    if name not in known:
+        raise refused(name, f"one of {', '.join(known)}; the setting categories adds your own", "category")
 
 
 def compile_tags(own: Mapping[str, str]) -> TagPatterns:

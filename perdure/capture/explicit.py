@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from perdure.capture.describe import CategoryPatterns, describe
+from perdure.capture.describe import CategoryPatterns, check_category, describe
 from perdure.capture.lifetimes import timed
 from perdure.capture.statements import Statement
 from perdure.errors import InputError
@@ -45,6 +45,8 @@ def explicit_fact(
     if channel not in tuple(Channel):
         raise InputError(f"channel {channel!r} is unknown; use one of {', '.join(Channel)}")
     fitting = checked({**values, "text": text, "importance": given.importance})
+    if given.category is not None:
+        check_category(given.category, categories)
     # Redacted first: a slot's value cut out of "my password is ..." no longer shows what it is.
     given_fact = Fact(
         text=text,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -87,7 +87,7 @@ def update(memory: Memory, output: Output, fact_id: str, triggers: Sequence[str]
     if triggers:
         values["triggers"] = [] if triggers == ("",) else triggers
     if not values:
-        raise click.UsageError("name what to change, for example with --text or --category")
+        raise click.UsageError("name what to change, for example with --text, --category or --trigger")
     print_stored(output, memory.update(fact_id, **values))
 
 
@@ -155,7 +155,7 @@ def forget(
 
 def _forget(memory: Memory, output: Output, which: tuple[str, ...], *, dry_run: bool, yes: bool) -> int:
     """Forget memories named by ids, or those chosen among the ones that words name."""
-    found, by_words = _found(memory, which)
+    found, by_words = _found(memory, which, whichever)
     chosen = _chosen(output, found, "Forget") if by_words and not (dry_run or yes) else found
     if not chosen:
         print_facts(output, found)
@@ -280,15 +280,17 @@ def undo(memory: Memory, output: Output, session: str | None, batch: str | None,
         output.table(("id", "state", "text"), rows)
 
 
-def _found(memory: Memory, which: Sequence[str]) -> tuple[list[Fact], bool]:
-    """Return the memories that ids or words name, and whether words did."""
+def _found(
+    memory: Memory, which: Sequence[str], get: Callable[[Memory, str], Fact] = Memory.get
+) -> tuple[list[Fact], bool]:
+    """Return the memories that ids, by `get`, or words name, and whether words did."""
     # A short id of letters alone may be a word. Where memories hold that word, it is one.
     if not all(map(is_id, which)):
         hits = [hit for hit in memory.admin.search(" ".join(which), limit=CHOICES) if hit.coverage]
         if hits:
             return [hit.fact for hit in hits if hit.coverage == max(each.coverage for each in hits)], True
     try:
-        return [memory.get(each) for each in which], False
+        return [get(memory, each) for each in which], False
     except (InputError, NotFoundError):
         if all(map(is_id, which)):
             raise

@@ -12,6 +12,7 @@ from typing import Any
 from perdure.cli.output import Output
 from perdure.engine.paths import data_folder
 from perdure.errors import PerdureError
+from perdure.extras import absent
 from perdure.parts import part
 from perdure.store.access import opened
 from perdure.store.folder import was_opened
@@ -74,5 +75,6 @@ def _next(hosts: dict[str, bool], memories: int | None, sources: list[tuple[str,
         if sources:
             yield f"perdure import {shlex.quote(str(sources[0][1]))} --dry-run", "see what would be imported"
         yield "perdure demo", "watch an agent remember, in a minute"
-    yield "perdure ui", "see your memories in the browser"
+    if not absent("starlette"):
+        yield "perdure ui", "see your memories in the browser"
     yield 'perdure recall "..."', "see what a prompt recalls"

@@ -18,7 +18,7 @@ from perdure.engine.file_memory import files_options
 from perdure.engine.file_purge import cleaner, scrub_folder
 from perdure.engine.paths import forget_home, recorded_host
 from perdure.engine.settings import Settings
-from perdure.errors import InputError, StoreError
+from perdure.errors import HostError, InputError, StoreError
 from perdure.hooks.types import Channel
 from perdure.maintenance.exchange import fact_count
 from perdure.maintenance.purge import PENDING, Doomed, Purge, certify, holding, plan, purges, resolve
@@ -93,13 +93,18 @@ def scrub(folder: Path, output: Output, dry_run: bool) -> int:
 def uninstall(folder: Path, output: Output, purge_data: bool, dry_run: bool, yes: bool) -> None:
     """Uninstall perdure from its host, optionally with all its data.
 
-    Memories stay unless you pass --purge-data.
+    Memories stay unless you pass --purge-data. Disconnect all hosts first: their hooks would run nothing.
 
     Example: perdure uninstall --purge-data --dry-run
     """
     recorded, left = recorded_host(), None
     found = contents(folder) if purge_data else None
-    _tell_hosts(output, folder, recorded)
+    if connected := _connected():
+        if not dry_run:
+            raise HostError(connected)
+        output.line(connected)
+    if recorded is not None:
+        output.line(f"{recorded[0]} no longer uses the data folder {recorded[1]}.")
     if found is None:
         output.line(f"Keeps the memories in {folder}; --purge-data removes them.")
     else:
@@ -135,18 +140,14 @@ def _left_elsewhere(folder: Path) -> str | None:
     return None
 
 
-def _tell_hosts(output: Output, folder: Path, recorded: tuple[str, Path] | None) -> None:
-    """Name the hosts with perdure in their config, and how to remove it."""
-    if output.as_json:
-        return
-    if recorded is not None:
-        host, home = recorded
-        output.line(f"{host} no longer uses the data folder {home}.")
-        how = f"; run first: perdure {host} uninstall" if host in COMMANDS else ""
-        output.line(f"The config of {host} is not changed{how}.")
-    for host in part("hosts.connect.survey").CONNECTED:
-        if any(part("hosts.connect.config_file").recorded(host)):
-            output.line(f"perdure is in the config of {host}; run first: perdure disconnect {host}")
+def _connected() -> str:
+    """Return which hosts have perdure in their config, and how to remove it; empty: none."""
+    survey, recorded = part("hosts.connect.survey"), part("hosts.connect.config_file").recorded
+    names = [each.name for each in survey.survey() if each.places or any(recorded(each.name))]
+    if not names:
+        return ""
+    how = "; ".join(f"perdure {f'{name} uninstall' if name in COMMANDS else f'disconnect {name}'}" for name in names)
+    return f"perdure is in the config of {', '.join(names)}; run first: {how}"
 
 
 def _purge_tenant(folder: Path, output: Output, *, dry_run: bool, yes: bool) -> int:

@@ -430,11 +430,14 @@ class Settings(Table):
         try:
             return cls(**values)
         except ValidationError as error:
-            first = error.errors()[0]
+            first, *others = error.errors()
             name = ".".join(map(str, first["loc"][: 2 if table_of(str(first["loc"][0])) else 1]))
             # What is not shown in a representation may be a secret.
             shown = f" = {first['input']!r}" if cls.model_fields[str(first["loc"][0])].repr else ""
-            raise SettingsError(f"setting {name}{shown}: {first['msg'].partition(' or instance of ')[0]}") from None
+            # A value of which several kinds are accepted has an error of each.
+            of_it = [first, *(each for each in others if each["input"] is first["input"])]
+            told = dict.fromkeys(each["msg"].partition(" or instance of ")[0] for each in of_it)
+            raise SettingsError(f"setting {name}{shown}: {', or '.join(told)}") from None
 
 
 def table_of(name: str) -> type[Table] | None:

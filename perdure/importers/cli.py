@@ -40,8 +40,16 @@ _PATIENCE = 60.0
 _QUESTION = "Are you the user in these conversations, and may agents recall what you said in them?"
 
 
+class _Format(click.Choice[str]):
+    """A format by its name, or by another that people try."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name."""
+        return super().convert({"claude": "claude-ai", "MEMORY.md": "openclaw"}.get(value, value), param, ctx)
+
+
 @operation(name="import")
-@click.option("--from", "kind", type=click.Choice(KINDS), help="Format; default: detected.")
+@click.option("--from", "kind", type=_Format(KINDS), help="Format; default: detected.")
 @click.option("--trust", is_flag=True, help="Trust the memories: recall them as if you had said them.")
 @click.option("--mine", is_flag=True, help="For conversations: you are the user in them.")
 def import_(folder: Path, output: Output, path: Path, kind: str | None, trust: bool, mine: bool, dry_run: bool) -> int:
@@ -184,7 +192,7 @@ def _show(store: Store, report: Imported, output: Output) -> None:
         output.line("Some need review: perdure review")
     if report.added and report.batch:
         output.line(f"Undo: perdure undo --batch {report.batch}")
-    if report.total and not report.trusted and report.kind != "markdown":
+    if report.added and not report.trusted and report.kind != "markdown":
         output.line("Only a search finds them. To have them recalled, repeat with --trust.")
 
 
@@ -195,7 +203,7 @@ _NUMBERS = 30
 
 
 @operation(name="try")
-@click.option("--from", "source", type=click.Choice(list(SOURCES)), required=True, help="The memory you have today.")
+@click.option("--from", "source", type=_Format(list(SOURCES)), required=True, help="The memory you have today.")
 @click.option(
     "--prompts", "most", type=click.IntRange(1, 10_000), default=200, show_default=True,
     help="Compare this many of your last prompts.",
@@ -215,12 +223,12 @@ def try_(output: Output, source: str, path: Path | None, most: int, prompts: Pat
     """
     if written and not (written.suffix.lower() in (".html", ".htm") and written.absolute().parent.is_dir()):
         raise InputError(f"--page {written} is not an .html file in an existing folder; give one, such as compare.html")
-    place, kind = found(source, path)
+    place = found(source, path)
     with (
         tempfile.TemporaryDirectory(prefix="perdure-", ignore_cleanup_errors=True) as home,
         steps("comparing", quiet=output.as_json) as tell,
     ):
-        trial = run_trial(source, place, kind, Path(home), most=most, prompts=prompts, tell=tell)
+        trial = run_trial(source, place, Path(home), most=most, prompts=prompts, tell=tell)
     if written:
         # It holds what was said.
         handle = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
@@ -228,9 +236,9 @@ def try_(output: Output, source: str, path: Path | None, most: int, prompts: Pat
             file.write(page(trial))
     output.json(trial, totals=trial.totals())
     _show_trial(trial, output)
-    vouch = {"chatgpt": "--mine", "claude-code": "--mine", "claude": "--mine --trust"}.get(source, "--trust")
+    vouch = {"chatgpt": "--mine", "claude-code": "--mine", "claude-ai": "--mine --trust"}.get(source, "--trust")
     output.line(
-        f"Nothing was sent or stored. To import it: perdure import {shlex.quote(str(place))} --from {kind} {vouch}"
+        f"Nothing was sent or stored. To import it: perdure import {shlex.quote(str(place))} --from {source} {vouch}"
     )
 
 

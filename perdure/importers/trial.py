@@ -62,7 +62,6 @@ _Tell = Callable[[int, int], None]
 class Source:
     """Where people's memories are before they have perdure."""
 
-    kinds: Sequence[str]  # what its files may be, of `perdure.importers.sources.KINDS`
     shown: str  # what its own side of a comparison is, in words
     missing: str  # what to do if it is not found
     searched: bool = False  # whether it brings what is nearest to a prompt; else the same with each
@@ -73,40 +72,42 @@ _SEARCHED = (
     f"Today: the {NEAREST} memories nearest to the prompt by perdure's encoder, since its own search is not run."
     " perdure has the same memories and nothing else."
 )
+_FILE = (
+    f"Today: the first {LINES} lines of the file, in every context, as they are now. perdure has its entries;"
+    " undated ones count as known from the first prompt on."
+)
 SOURCES: Mapping[str, Source] = {
     "claude-mem": Source(
-        ["claude-mem"], _SEARCHED, "name its database, claude-mem.db", True,
+        _SEARCHED, "name its database, claude-mem.db", True,
         lambda: [_folder("CLAUDE_MEM_DATA_DIR", ".claude-mem") / "claude-mem.db"],
     ),
-    "mem0": Source(["mem0"], _SEARCHED, "name a JSON file with the output of get_all", True),
+    "mem0": Source(_SEARCHED, "name a JSON file with the output of get_all", True),
     "chatgpt": Source(
-        ["chatgpt"],
         "Today: your custom instructions, in every context; an export holds no saved memories. perdure has these"
         " instructions and what you said before the prompt.",
         "name the export: Settings, Data controls, Export data",
     ),
-    "claude": Source(
-        ["claude-ai"],
+    "claude-ai": Source(
         "Today: what Claude remembers about you, in every context, as the export has it; it counts as known from the"
         " first prompt on. perdure has it too, and what you said before the prompt.",
         "name the export: Settings, Privacy, Export data",
     ),
-    "MEMORY.md": Source(
-        ["openclaw", "agent-file"],
-        f"Today: the first {LINES} lines of the file, in every context, as they are now. perdure has its entries;"
-        " undated ones count as known from the first prompt on.",
-        "name the file or its folder",
+    "openclaw": Source(
+        _FILE, "name MEMORY.md or its folder",
         places=lambda: [Path("MEMORY.md"), Path.home() / ".openclaw" / "workspace"],
     ),
+    "agent-file": Source(
+        _FILE, "name CLAUDE.md, AGENTS.md or GEMINI.md",
+        places=lambda: [Path("CLAUDE.md"), Path("AGENTS.md"), Path("GEMINI.md")],
+    ),
     "claude-code": Source(
-        ["claude-code"],
         "Today: CLAUDE.md and MEMORY.md as they are now, in every context. They stay there: perdure knows what you said"
         " before the prompt, and its tokens come on top.",
         "name a folder of transcripts",
         places=lambda: [_folder("CLAUDE_CONFIG_DIR", ".claude") / "projects"],
     ),
 }  # fmt: skip
-"""By what `--from` names them."""
+"""By their names in `perdure.importers.sources.FORMATS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +168,8 @@ class _Had:
     standing: Mapping[str, str]
 
 
-def found(source: str, path: Path | None) -> tuple[Path, str]:
-    """Return where a source is, and of which kind.
+def found(source: str, path: Path | None) -> Path:
+    """Return where a source is.
 
     Raises:
         InputError: it is not there, or is something else.
@@ -180,14 +181,13 @@ def found(source: str, path: Path | None) -> tuple[Path, str]:
         where = " or ".join(map(str, places))
         looked = f"{where} does not exist" if where else f"{source} has no default location"
         raise InputError(f"{looked}; {wanted.missing}")
-    for kind in wanted.kinds:
-        if FORMATS[kind].fits(there):
-            return there, kind
-    raise InputError(f"{there} is not {FORMATS[wanted.kinds[0]].what}; {wanted.missing}")
+    if not FORMATS[source].fits(there):
+        raise InputError(f"{there} is not {FORMATS[source].what}; {wanted.missing}")
+    return there
 
 
 def run_trial(
-    source: str, place: Path, kind: str, home: Path, *, most: int, prompts: Path | None = None,
+    source: str, place: Path, home: Path, *, most: int, prompts: Path | None = None,
     tell: _Tell = lambda done, total: None,
 ) -> Trial:  # fmt: skip
     """Ask a source's last prompts again.
@@ -195,7 +195,6 @@ def run_trial(
     Args:
         source: one of `SOURCES`.
         place: where it is, as `found` returns it.
-        kind: what it is, as `found` returns it.
         home: an empty folder, for the store.
         most: so many prompts.
         prompts: a file with the prompts, a line each, or JSON lines with `prompt` and perhaps `timestamp`; None: those
@@ -206,7 +205,7 @@ def run_trial(
         InputError: the source cannot be read, or there are no prompts.
         ModelError: the model cannot be used.
     """
-    had = _had(source, place, kind, prompts)
+    had = _had(source, place, prompts)
     asked = sorted(had.asked, key=lambda each: each.at)[-most:]
     known = sorted(had.known, key=lambda each: each[0])
     dated = [at for (at, _), _ in known if at > 0]
@@ -214,7 +213,7 @@ def run_trial(
     with closing(Engine(home, Settings(timers=False, watch=False), clock=clock)) as engine:
         if not engine.model.wait(_PATIENCE):
             raise ModelError(f"nothing can be compared without the model: {engine.model.state}")
-        desk = _Desk(engine, kind, len(known) + len(asked), tell, dict(had.standing))
+        desk = _Desk(engine, source, len(known) + len(asked), tell, dict(had.standing))
         answered = []
         for prompt in asked:
             earlier = next((place for place, (at, _) in enumerate(known) if at >= prompt.at), len(known))
@@ -303,10 +302,10 @@ class _Desk:
         self._tell(self._done, self._total)
 
 
-def _had(source: str, path: Path, kind: str, prompts: Path | None) -> _Had:
-    opened = open_source(path, b"", kind)
+def _had(source: str, path: Path, prompts: Path | None) -> _Had:
+    opened = open_source(path, b"", source)
     talks, load = (opened, opened.notes) if isinstance(opened, Talks) else (None, opened)
-    facts = [_dated(each, kind) for each in load.facts()] if load else []
+    facts = [_dated(each, source) for each in load.facts()] if load else []
     if facts and not any(Scope(each.fact.scope, each.fact.scope_target) in (HOME, GLOBAL) for _, each in facts):
         raise InputError(f"{path} holds several users' memories; name a file with those of one user")
     said = list(_said(talks)) if talks else []
@@ -314,11 +313,11 @@ def _had(source: str, path: Path, kind: str, prompts: Path | None) -> _Had:
     rules = [each for each in said if each.at == _ALWAYS]
     asked = [each for each in said if each.at != _ALWAYS]
     standing = {}
-    if source == "MEMORY.md":
+    if source in ("openclaw", "agent-file"):
         file = path if path.is_file() else path / "MEMORY.md"
         text = file.read_text("utf-8", "replace") if file.is_file() else ""
         standing = {file.name: "\n".join(text.split("\n")[:LINES])}
-    elif source == "claude":
+    elif source == "claude-ai":
         # Neither what is of a project alone nor the projects themselves, which have a date.
         of_all = [
             each.fact.text for at, each in facts if at == _ALWAYS and not each.fact.metadata.get("claude_project")

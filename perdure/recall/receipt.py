@@ -72,10 +72,15 @@ class Receipt:
             }
             if body["legs"].get(LEXICAL, {}).get("state") == "ok":
                 body["legs"][LEXICAL] |= dict(zip(("index", "why"), self.words, strict=True))
-            ordered = sorted(self.candidates, key=lambda each: (-each.score, each.id))
+            ordered = sorted(self.candidates, key=_best_first)
             reasons = self.judge.reasons(each for each in ordered if each.probability is not None)
             body["candidates"] = [_plain(each, reasons.get(each.id, {})) for each in ordered]
         return body
+
+
+def _best_first(each: Candidate) -> tuple[float, float, float, float, str]:
+    """Return the place of a candidate; of those that the gate stopped before they had a score, by what it saw."""
+    return -each.score, -(each.probability or 0.0), -(each.cosine or 0.0), -each.coverage, each.id
 
 
 def _plain(each: Candidate, reasons: Mapping[str, float]) -> dict[str, Any]:

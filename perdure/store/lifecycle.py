@@ -30,7 +30,7 @@ def forget(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
     `unforget` brings it back, and those with it.
     """
     if tx.fact(fact_id).forgotten_at is not None:
-        raise InputError(f"memory {fact_id} is already forgotten")
+        raise InputError(f"memory {fact_id} is already forgotten; restore it: perdure unforget {fact_id[:8]}")
     for other, why in _beside(tx, fact_id):
         if tx.fact(other).forgotten_at is None:
             tx.change(other, "forget", {"forgotten_at": tx.now}, other_id=fact_id, reason=why)
@@ -107,7 +107,8 @@ def update(
     """
     foreign = values.keys() - UPDATABLE
     if foreign:
-        raise InputError(f"{', '.join(sorted(foreign))} cannot be updated; one of: {', '.join(sorted(UPDATABLE))}")
+        known = ", ".join(sorted({*UPDATABLE, "triggers"}))
+        raise InputError(f"{', '.join(sorted(foreign))} cannot be updated; one of: {known}")
     fact = tx.fact(fact_id)
     if fact.forgotten_at is not None:
         raise InputError(f"memory {fact_id} is forgotten; restore it first: perdure unforget {fact_id[:8]}")

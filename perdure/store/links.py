@@ -43,10 +43,9 @@ class Related:
 
 def link(tx: Transaction, source: str, target: str, link_type: str = "RELATED_TO", strength: float = 1.0) -> Link:
     """Link two facts; linking them again sets the strength."""
-    if link_type not in TYPES:
-        raise InputError(f"link type {link_type!r} is unknown; use one of {', '.join(TYPES)}")
-    if not 0 <= strength <= 1:
-        raise InputError(f"strength is {strength}; it must be from 0 to 1")
+    _check_type(link_type)
+    if not isinstance(strength, int | float) or not 0 <= strength <= 1:
+        raise InputError(f"strength is {strength!r}; it must be from 0 to 1")
     if source == target:
         raise InputError(f"memory {source} cannot be linked to itself")
     tx.fact(source)
@@ -64,8 +63,14 @@ def link(tx: Transaction, source: str, target: str, link_type: str = "RELATED_TO
     return between(tx.connection, source, target, link_type) or made
 
 
+def _check_type(link_type: str) -> None:
+    if link_type not in TYPES:
+        raise InputError(f"link type {link_type!r} is unknown; use one of {', '.join(TYPES)}")
+
+
 def unlink(tx: Transaction, source: str, target: str, link_type: str) -> None:
     """Remove a link."""
+    _check_type(link_type)
     before = between(tx.connection, source, target, link_type)
     if before is None:
         raise NotFoundError(f"there is no {link_type} link from {source} to {target}")

@@ -137,7 +137,8 @@ def named_user(user: str) -> str:
     return checked_id(user, "user")
 
 
-def _shared(text: str) -> Scope:
+def shared(text: str) -> Scope:
+    """Return a scope of which any caller may name one, such as "project:heron"."""
     scope = Scope.parse(text)
     if scope.kind not in SHARED:
         raise ScopeError(f"scope {text!r} is private; only {' and '.join(SHARED)} scopes can be added")
@@ -181,7 +182,7 @@ class Audience:
                 scopes |= {home, bound("agent", agent, user=EVERYONE)}
             if session is not None:
                 scopes.add(bound("session", session, agent, user))
-            scopes.update(_shared(text) for text in others)
+            scopes.update(shared(text) for text in others)
         except ScopeError:
             return cls(frozenset({GLOBAL}), None)
         return cls(frozenset(scopes), home)

@@ -26,7 +26,7 @@ from perdure.hooks.types import Channel, TurnContext
 from perdure.store import receipts
 from perdure.store.scope import Audience
 from perdure.store.store import Store
-from tests.kit import OpenMemory, for_each, kept
+from tests.kit import OpenMemory, for_each, kept, nobody
 
 TEXT = "The staging database is called heron."
 QUESTION = "What is the staging database called?"
@@ -137,18 +137,19 @@ def test_ids(open_memory: OpenMemory) -> None:
 
 
 def test_agents_do_not_see_each_other(open_memory: OpenMemory) -> None:
-    ann, bob, user, nobody = (open_memory(agent=agent) for agent in ("ann", "bob", None, ""))
+    ann, bob, user = (open_memory(agent=agent) for agent in ("ann", "bob", None))
+    no_one = nobody(user)
     fact = ann.store(TEXT)
     assert recalled(ann) == [TEXT]
-    for other in (bob, user, nobody):
+    for other in (bob, user, no_one):
         assert recalled(other) == []
         with pytest.raises(NotFoundError):
             other.get(fact.id)
     with pytest.raises(ScopeError):
-        nobody.store(TEXT)
+        no_one.store(TEXT)
     user.store("The staging cluster is called ibis.")
     assert recalled(bob, "What is the staging cluster called?") == ["The staging cluster is called ibis."]
-    assert recalled(nobody, "What is the staging cluster called?") == []
+    assert recalled(no_one, "What is the staging cluster called?") == []
 
 
 def test_users_do_not_see_each_other(open_memory: OpenMemory) -> None:
@@ -245,6 +246,11 @@ def test_a_memory_is_a_context(home: Path) -> None:
 def test_wrong_settings_are_refused(home: Path, settings: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         Memory.open(home, **settings)
+
+
+def test_a_setting_with_names_and_numbers_tells_both(home: Path) -> None:
+    with pytest.raises(SettingsError, match=r"valid number.*'strict', 'balanced' or 'generous'"):
+        Memory.open(home, recall_threshold="stric")
 
 
 def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
@@ -402,3 +408,82 @@ def test_roles_by_other_names_are_understood(open_memory: OpenMemory, home: Path
     assert memory.turns.after(said, True, TurnContext(session_id="s")) == 1
     memory.close()
     assert kept(home) == ["I own a boat."]
+
+
+CONTEXT = TurnContext(session_id="s")
+
+
+@for_each(
+    ("call", "named"),
+    [
+        (lambda memory: memory.turns.before(None, CONTEXT), "prompt"),
+        (lambda memory: memory.turns.before("tea", None), "context"),
+        (lambda memory: memory.turns.opening("s"), "context"),
+        (lambda memory: memory.turns.foresee(None, CONTEXT), "prompt"),
+        (lambda memory: memory.turns.foresee("tea", {}), "context"),
+        (lambda memory: memory.turns.after([], True, "s"), "context"),
+        (lambda memory: memory.turns.did(list, None), "context"),
+        (lambda memory: memory.turns.before_tool({}, None), "context"),
+        (lambda memory: memory.turns.before_tool("ls", CONTEXT), "given"),
+        (lambda memory: memory.turns.before_compaction([], None), "context"),
+        (lambda memory: memory.turns.session_start(None), "context"),
+        (lambda memory: memory.turns.session_end("s"), "context"),
+        (lambda memory: memory.turns.looked("s"), "receipt"),
+        (lambda memory: memory.turns.past("all"), "limit"),
+        (lambda memory: memory.turns.past(before=[]), "before"),
+        (lambda memory: memory.turns.past(fact_id=5), "fact_id"),
+        (lambda memory: memory.recall("tea", receipt_to=5), "receipt_to"),
+        (lambda memory: memory.pin(memory.store("I like tea."), "yes"), "pinned"),
+        (
+            lambda memory: memory.link(memory.store("I like tea."), memory.store("I own a boat."), strength="x"),
+            "strength",
+        ),
+        (lambda memory: memory.unlink(memory.store("I like tea."), memory.store("I own a boat."), []), "link type"),
+        (lambda memory: memory.undo(session=[]), "session"),
+        (lambda memory: memory.ready("x"), "timeout"),
+        (lambda memory: memory.settle(None), "timeout"),
+        (lambda memory: memory.files.search(None), "query"),
+        (lambda memory: memory.files.search("tea", max_results="x"), "max_results"),
+        (lambda memory: memory.files.search("tea", min_score=[]), "min_score"),
+        (lambda memory: memory.files.search("tea", sources=5), "sources"),
+        (lambda memory: memory.files.read(None), "path"),
+        (lambda memory: memory.files.read("MEMORY.md", "x"), "start"),
+        (lambda memory: memory.files.add(None), "path"),
+        (lambda memory: memory.files.remove(5), "path"),
+        (lambda memory: memory.files.add_transcript(None, "s"), "messages"),
+        (lambda memory: memory.files.add_transcript([], None), "session"),
+        (lambda memory: memory.files.flush_due("x", 1, 1, "s"), "total_tokens"),
+        (lambda memory: memory.aliases.add(None, "GHA"), "name"),
+        (lambda memory: memory.aliases.remove("GHA", 5), "other"),
+        (lambda memory: Memory.open(cast(Any, 5)), "home"),
+        (lambda memory: Memory.open(memory.status().home, clock=cast(Any, 5)), "clock"),
+        (lambda memory: Memory.open(memory.status().home, scopes=cast(Any, 5)), "scopes"),
+        (lambda memory: Memory.open(memory.status().home, host_config=cast(Any, 5)), "host_config"),
+    ],
+)
+def test_what_is_of_the_wrong_type_is_refused_by_its_name(open_memory: OpenMemory, call: Any, named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        call(open_memory())
+
+
+@for_each(
+    "caller", [{"user": ""}, {"agent": ""}, {"user": " ada"}, {"user": "*"}, {"scopes": ["user:ada"]}, {"user": []}]
+)
+def test_a_caller_who_cannot_be_told_is_refused(home: Path, caller: dict[str, Any]) -> None:
+    with pytest.raises(ScopeError):
+        Memory.open(home, **caller)
+
+
+def test_a_category_is_one_of_the_five_or_ones_own(open_memory: OpenMemory) -> None:
+    memory = open_memory(categories={"music": "song"})
+    song = memory.store("I like this band.", category="music")
+    for call in (lambda: memory.store("I like tea.", category="hobby"), lambda: memory.update(song, category="hobby")):
+        with pytest.raises(InputError, match=r"'hobby' is not accepted; give one of preference, .*music"):
+            call()
+    assert memory.update(song, category="preference").category == "preference"
+
+
+def test_what_cannot_be_updated_is_answered_with_all_that_can(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    with pytest.raises(InputError, match="triggers"):
+        memory.update(memory.store("I like tea."), colour="red")

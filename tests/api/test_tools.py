@@ -172,9 +172,12 @@ def test_answers_are_bounded_and_inert(memory: Memory) -> None:
 
 def test_secrets_do_not_come_in_by_a_tool(memory: Memory) -> None:
     secret = "sk-proj-" + "a1B2c3D4e5F6" * 4
-    fact_id = stored(memory, f"The key of the model is {secret}.", category=f"key {secret}")
+    words = f"The key of the model is {secret}."
+    assert call(memory, "memory_store", words, text=words, category=f"key {secret}").refused
+    fact_id = stored(memory, words, tags=["key", secret])
     assert secret not in call(memory, "memory_recall", query="key of the model").text
-    call(memory, "memory_update", ASKED, memory=fact_id, category=f"the key {secret}", tags=["model", secret])
+    assert call(memory, "memory_update", ASKED, memory=fact_id, category=f"the key {secret}").refused
+    call(memory, "memory_update", ASKED, memory=fact_id, tags=["model", secret])
     home = Path(memory.status().home)
     memory.close()
     assert not [path for path in home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]

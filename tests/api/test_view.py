@@ -328,3 +328,17 @@ def test_people_see_times_as_texts_and_programs_as_numbers(open_memory: OpenMemo
         assert not {"forgotten_at", "pinned", str(START)[:6]} & set(re.findall(r"\w+", shown.partition("metadata")[0]))
     # What no calendar has stays a number.
     assert Fact("x", valid_until=1e18).to_dict()["valid_until"] == 1e18
+
+
+def test_a_view_explains_its_own_turns(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    ada, bob = memory.for_user("ada"), memory.for_user("bob")
+    [heron] = ada.add("The staging database is called heron.")
+    recall = ada.recall("What is the staging database called?")
+    assert recall is not None
+    assert [each.id for each in ada.why().considered] == [heron.id] == [item.id for item in recall.items]
+    assert ada.why(recall.receipt_id).turn == recall.receipt_id
+    assert "it did come up" in ada.why_not(heron.id)
+    for other in (bob, memory):
+        with pytest.raises(NotFoundError):
+            other.why(recall.receipt_id)

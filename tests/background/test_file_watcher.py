@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import shutil
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -339,3 +340,14 @@ class TestLife:
             until(lambda: len(calls) > 2)
         assert type(error).__name__ in caplog.text
         assert "heron" not in caplog.text
+
+
+def test_what_watchdog_warns_of_reaches_no_terminal() -> None:
+    code = (
+        "import logging; from pathlib import Path; from perdure.background.file_watcher import FileWatcher\n"
+        "watcher = FileWatcher(lambda: None); watcher.watch([Path()]); watcher.start()\n"
+        "while watcher.state.mode != 'events': pass\n"
+        "logging.getLogger('watchdog.observers.inotify').error('InotifyEmitter'); watcher.stop()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LONG, check=True)
+    assert done.stdout + done.stderr == ""

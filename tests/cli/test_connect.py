@@ -175,11 +175,17 @@ def test_a_plugin_says_how_it_is_started(machine: Machine) -> None:
     call("connect", "claude-code")
 
 
-def test_uninstall_says_that_a_host_is_still_connected(machine: Machine) -> None:
+def test_uninstall_leaves_no_hook_that_points_to_nothing(machine: Machine) -> None:
+    call("store", "The staging database is called heron.")
     call("connect", "codex")
     assert "run first: perdure disconnect codex" in call("uninstall", "--dry-run").stdout
+    for words in ([], ["--purge-data", "--yes"]):
+        with pytest.raises(HostError, match="run first: perdure disconnect codex"):
+            call("uninstall", *words)
+    assert call_json("list")["total"] == 1
     call("disconnect", "codex")
     assert "disconnect" not in call("uninstall", "--dry-run").stdout
+    call("uninstall", "--purge-data", "--yes")
 
 
 def test_options_need_a_host(machine: Machine) -> None:

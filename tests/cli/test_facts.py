@@ -229,3 +229,10 @@ def test_lookup_finds_what_names_a_thing_that_no_memory_is_about() -> None:
     found = call("lookup", "biscuit")
     assert ("nine" in found.stdout, "rye" in found.stdout) == (True, False)
     call("lookup", "hamster", code=1)
+
+
+def test_an_id_that_is_forgotten_already_says_so() -> None:
+    [fact] = call_json("store", "The staging database is called heron.")["facts"]
+    call("forget", fact["id"])
+    with pytest.raises(InputError, match="already forgotten; restore it: perdure unforget"):
+        call("forget", fact["id"])

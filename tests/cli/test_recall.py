@@ -226,3 +226,14 @@ def test_questions_about_memory_are_answered_from_it(ids: list[str]) -> None:
     call("store", "My name is Teo.")
     assert "[about/" in call("recall", "what's my name?").output
     assert "stands on these days" in call_json("recall", "What do I have in June?")["silence"]
+
+
+def test_what_was_rejected_stands_best_first(ids: list[str]) -> None:
+    for number in range(6):
+        call("store", f"The database of stage {number} is an egret.")
+    left = [
+        each for each in call_json("recall", QUESTION, "--explain")["explained"]["considered"] if each["score"] == 0
+    ]
+    assert len(left) > 2
+    seen = [(each["probability"] or 0.0, each["cosine"] or 0.0, each["coverage"]) for each in left]
+    assert seen == sorted(seen, reverse=True)

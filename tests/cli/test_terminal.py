@@ -126,7 +126,7 @@ CALLS: Mapping[str, list[list[str]] | str] = {
     "status": [[]],
     "store": [[f"New {EVIL}", "--tags", EVIL, "--entity", EVIL], ["x", "--scope", EVIL]],
     "try": [
-        ["--from", "MEMORY.md", "{home}/workspace", "--prompts-from", "{files}/talk.jsonl"],
+        ["--from", "openclaw", "{home}/workspace", "--prompts-from", "{files}/talk.jsonl"],
         ["--from", "mem0", EVIL],
     ],
     "undo": [["--dry-run"], ["--batch", EVIL]],

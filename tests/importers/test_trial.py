@@ -239,9 +239,9 @@ def test_the_page_holds_all_of_it_and_nothing_that_runs(user: Path, tmp_path: Pa
 
 
 @for_each(("source", "content", "says"), [
-    ("chatgpt", None, "Export data"), ("chatgpt", "not there", "does not exist"), ("claude", "[]", "Claude.ai"),
+    ("chatgpt", None, "Export data"), ("chatgpt", "not there", "does not exist"), ("claude-ai", "[]", "Claude.ai"),
     ("mem0", "{}", "get_all"), ("claude-mem", None, "claude-mem.db"), ("claude-mem", "no database", "claude-mem.db"),
-    ("MEMORY.md", None, "does not exist"), ("claude-code", None, "transcripts"), ("mem0", "several", "several users"),
+    ("openclaw", None, "does not exist"), ("claude-code", None, "transcripts"), ("mem0", "several", "several users"),
 ])  # fmt: skip
 def test_what_is_not_there_or_something_else_is_refused(
     source: str, content: str | None, says: str, user: Path

@@ -14,7 +14,7 @@ from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeErr
 from perdure.store.fact import Fact
 from perdure.store.listing import Filter
 from perdure.store.scope import GLOBAL, Scope
-from tests.kit import DAY, START, OpenMemory, put, recalled
+from tests.kit import DAY, START, OpenMemory, nobody, put, recalled
 
 TEXT = "The staging database is called heron."
 TWINS = ("abcdef01-0000-4000-8000-000000000001", "abcdef01-0000-4000-8000-000000000002")
@@ -277,9 +277,8 @@ def test_a_dry_run_is_no_change(memory: Memory) -> None:
     assert memory.admin.changes() == before
 
 
-def test_who_may_write_nothing_can_forget_nothing(memory: Memory, open_memory: OpenMemory) -> None:
+def test_who_may_write_nothing_can_forget_nothing(memory: Memory) -> None:
     memory.store("For all.", scope="global")
-    nobody = open_memory(agent="")
     with pytest.raises(ScopeError):
-        nobody.admin.forget_many(Filter(scope=GLOBAL))
+        nobody(memory).admin.forget_many(Filter(scope=GLOBAL))
     assert texts(memory) == ["For all."]

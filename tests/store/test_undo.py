@@ -17,7 +17,7 @@ from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.store import Store
 from perdure.store.transaction import Author
-from tests.kit import DAY, START, OpenMemory, say
+from tests.kit import DAY, START, OpenMemory, nobody, say
 
 TEXT = "The staging database is called heron."
 
@@ -222,7 +222,7 @@ def test_another_audience_cannot_undo_it(memory: Memory, open_memory: OpenMemory
     memory.store(TEXT)
     before = state(memory)
     [batch] = batches(home)
-    for other in (open_memory(user="eva"), open_memory(user="eva", agent="ann"), open_memory(agent="")):
+    for other in (open_memory(user="eva"), open_memory(user="eva", agent="ann"), nobody(memory)):
         with pytest.raises(PerdureError):
             other.undo()
         with pytest.raises(PerdureError):
@@ -232,14 +232,13 @@ def test_another_audience_cannot_undo_it(memory: Memory, open_memory: OpenMemory
     assert state(memory) == {}
 
 
-def test_who_may_write_nothing_can_undo_nothing(memory: Memory, open_memory: OpenMemory, home: Path) -> None:
+def test_who_may_write_nothing_can_undo_nothing(memory: Memory, home: Path) -> None:
     memory.store(TEXT, scope="global")
     [batch] = batches(home)
-    nobody = open_memory(agent="")
     with pytest.raises(PerdureError):
-        nobody.undo()
+        nobody(memory).undo()
     with pytest.raises(PerdureError):
-        nobody.undo(batch)
+        nobody(memory).undo(batch)
     assert [fact.text for fact in memory.admin.list()] == [TEXT]
 
 
