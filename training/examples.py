@@ -9,14 +9,12 @@ from pathlib import Path
 
 from perdure.recall.query import parts
 from training.check import DATA, load
-from training.forms import Conversation, Store, Triggers
+from training.forms import Conversation, Families, File, Link, Store, Triggers
 
 SEED = 20
 """Of everything that is drawn at random."""
 EVERY = 7
 """One store in so many of a writer is kept from the encoder: a gate fitted on what it has learnt trusts it too much."""
-LATER = frozenset({"ag", "az", "be", "bf", "bg", "bh", "bi", "bj", "bk"})
-"""Writers who came when the encoder had learnt: all of their stores are kept from it."""
 FOLDS = 2
 """The other stores are parted in so many: two further encoders, each without one part, make these fit for the gate."""
 
@@ -57,12 +55,22 @@ def examples(split: str, folder: Path = DATA) -> list[Example]:
     Raises:
         ValueError: a file does not have its form.
     """
+    found = _files(split, folder)
+    files = [file for file in found if isinstance(file, Store | Conversation)]
+    triggers = {file.store: file.items for file in found if isinstance(file, Triggers)}
+    return [_example(file, triggers) for file in files]
+
+
+def families(split: str, folder: Path = DATA) -> list[Link]:
+    """Return the pairs of implicit need of a split, each with its near misses."""
+    return [item for file in _files(split, folder) if isinstance(file, Families) for item in file.items]
+
+
+def _files(split: str, folder: Path) -> list[File]:
     found = load(folder / split)
     if found.wrong:
         raise ValueError(found.wrong[0])
-    files = [file for file in found.files.values() if isinstance(file, Store | Conversation)]
-    triggers = {file.store: file.items for file in found.files.values() if isinstance(file, Triggers)}
-    return [_example(file, triggers) for file in files]
+    return list(found.files.values())
 
 
 def digest(given: Iterable[Example]) -> str:
@@ -80,7 +88,7 @@ def _example(file: Store | Conversation, triggers: Mapping[str, Mapping[str, tup
     else:
         name = file.conversation
         listed = [(turn.id, f"{turn.name}: {turn.text}" if turn.name else turn.text) for turn in file.turns]
-    writer, number = name.split("-")
+    number = name.split("-")[1]
     places = {each: place for place, (each, _) in enumerate(listed)}
     return Example(
         name=name,
@@ -91,7 +99,7 @@ def _example(file: Store | Conversation, triggers: Mapping[str, Mapping[str, tup
             Asked(prompt.text, tuple(parts(prompt.text)), prompt.kind, frozenset(places[need] for need in prompt.needs))
             for prompt in file.prompts
         ),
-        held=writer in LATER or int(number) % EVERY == 4,
+        held=int(number) % EVERY == 4,
         fold=int(number) % FOLDS,
         triggers=tuple(triggers[name][each] for each, _ in listed) if name in triggers else (),
     )

@@ -1,10 +1,10 @@
 """Makes the ONNX file of a tuned encoder: BERT's graph by hand, weights to int8, a scale for each channel.
 
-python -m training.export WHEEL WEIGHTS [--share 1.0] [--out training/out/model.onnx]
+python -m training.export WEIGHTS [--out training/out/model.onnx]
 
-`--share` below 1 mixes the published weights in. Prints the file's sha256, its size, and the lowest and mean cosine of
-its vectors to torch's on the development texts. Each text is embedded by itself: one scale for a whole batch would make
-a text's vector depend on the others.
+Prints the file's sha256, its size, its average precision on the development stores, and the lowest and mean cosine of
+its vectors to torch's.
+Each text is embedded by itself: one scale for a whole batch would make a text's vector depend on the others.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
-from safetensors.torch import load_file
 
-from training.bert import DIMS, HEADS, LAYERS, Encoder, base_weights, mean_of
+from training.base import TOKENS, VOCABULARY, load
+from training.bert import DIMS, HEADS, depth
 from training.examples import examples, texts_of
-from training.train import vectors
+from training.train import precision, vectors
 from training.vectors import Embedder
 
 Arrays = Mapping[str, NDArray[np.float32]]
@@ -71,12 +71,12 @@ def graph(arrays: Arrays) -> onnx.ModelProto:
     made.weight("joined", np.array([0, 0, DIMS], dtype=np.int64))
     for name, value in (("scale", 1 / np.sqrt(DIMS // HEADS)), ("root", np.sqrt(2)), ("one", 1.0), ("half", 0.5)):
         made.weight(name, np.array(value, dtype=np.float32))
-    for number in range(LAYERS):
+    for number in range(depth(arrays)):
         states = _layer(made, arrays, states, hidden, number)
     made.add("Identity", [states], "last_hidden_state")
     names = ("input_ids", "attention_mask", "token_type_ids")
     body = helper.make_graph(
-        made.nodes, "minilm",
+        made.nodes, "bert",
         [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"]) for name in names],
         [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["batch", "sequence", DIMS])],
         made.weights,
@@ -142,18 +142,22 @@ def write(arrays: Arrays, path: Path) -> None:
 
 
 @click.command()
-@click.argument("wheel", type=click.Path(exists=True, path_type=Path))
 @click.argument("weights", type=click.Path(exists=True, path_type=Path))
-@click.option("--share", default=1.0, show_default=True, help="Of the tuned weights; the rest is published ones.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path(__file__).parent / "out" / "model.onnx")
-def main(wheel: Path, weights: Path, share: float, out: Path) -> None:
+def main(weights: Path, out: Path) -> None:
     """Export an encoder."""
-    mixed = mean_of(base_weights(wheel), load_file(weights), share)
-    write({name: value.float().numpy() for name, value in mixed.items()}, out)
+    tuned = load(weights)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write({name: value.float().numpy() for name, value in tuned.weights.items()}, out)
+    tuned.tokenizer.save(str(out.with_name(VOCABULARY)))
     content = out.read_bytes()
     click.echo(f"{out}: {len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()}")
-    texts = texts_of(examples("development"))[::7][:CHECKED]
-    alike = (Embedder(out).embed(texts) * vectors(Encoder(mixed), texts).numpy()).sum(axis=1)
+    judged = examples("development")
+    texts = texts_of(judged)
+    by_text = dict(zip(texts, Embedder(out).embed(texts), strict=True))
+    texts = [text for text in texts[::7] if len(tuned.ids(text)) < TOKENS][:CHECKED]
+    alike = (np.stack([by_text[text] for text in texts]) * vectors(tuned, texts).numpy()).sum(axis=1)
+    click.echo(f"average precision: {precision(by_text, judged)}")
     click.echo(f"cosine to torch over {len(texts)} texts: lowest {alike.min():.4f}, mean {alike.mean():.4f}")
 
 

@@ -11,8 +11,6 @@ import onnxruntime
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-TOKENIZER = Path(__file__).parents[1] / "perdure" / "embed" / "data" / "tokenizer.json"
-"""The one that is shipped."""
 DIMS = 384
 TOKENS = 256
 """Tokens that the product reads of a text."""
@@ -22,13 +20,13 @@ class Embedder:
     """Embeds texts with an ONNX file, each by itself."""
 
     def __init__(self, path: Path, threads: int = 1) -> None:
-        """Load the file."""
+        """Load the file, and the tokenizer beside it."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = threads
         options.log_severity_level = 3
         self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         self._inputs = {node.name for node in self._session.get_inputs()}
-        self._tokenizer: Any = Tokenizer.from_file(str(TOKENIZER))
+        self._tokenizer: Any = Tokenizer.from_file(str(path.with_name("tokenizer.json")))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(TOKENS)
 
