@@ -176,7 +176,7 @@ def test_the_memory_of_wordings_is_bounded_and_redacted(desk: Desk) -> None:
         assert len(kept) == llm.MAX_ENTRIES
         assert kept[0][0] == "expansion:0010"
         assert not any(secret in value for _, value in kept)
-        llm.clear_wordings(connection)
+        llm.clear_said(connection)
         assert llm.wordings_of(connection, "0100") is None
 
 
