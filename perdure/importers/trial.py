@@ -70,39 +70,41 @@ class Source:
 
 
 _SEARCHED = (
-    f"Today: the {NEAREST} memories nearest to the prompt by perdure's encoder, since its own search is not run."
+    f"Current: the {NEAREST} memories nearest to the prompt according to perdure's encoder, because "
+    "that tool's own search is not run."
     " perdure has the same memories and nothing else."
 )
 SOURCES: Mapping[str, Source] = {
     "claude-mem": Source(
-        ["claude-mem"], _SEARCHED, "name its database, claude-mem.db", True,
+        ["claude-mem"], _SEARCHED, "pass the path of its database, claude-mem.db", True,
         lambda: [_folder("CLAUDE_MEM_DATA_DIR", ".claude-mem") / "claude-mem.db"],
     ),
-    "mem0": Source(["mem0"], _SEARCHED, "name a JSON file with the output of get_all", True),
+    "mem0": Source(["mem0"], _SEARCHED, "pass a JSON file with the output of get_all", True),
     "chatgpt": Source(
         ["chatgpt"],
         "Today: your custom instructions, in every context; an export holds no saved memories. perdure has these"
         " instructions and what you said before the prompt.",
-        "name the export: Settings, Data controls, Export data",
+        "pass the path of the export; to get one: Settings > Data controls > Export data",
     ),
     "claude": Source(
         ["claude-ai"],
-        "Today: what Claude remembers about you, in every context, as the export has it; it counts as known from the"
+        "Current: what Claude remembers about you, according to the export, in every context; it "
+        "counts as known from the"
         " first prompt on. perdure has it too, and what you said before the prompt.",
-        "name the export: Settings, Privacy, Export data",
+        "pass the path of the export; to get one: Settings > Privacy > Export data",
     ),
     "MEMORY.md": Source(
         ["openclaw", "agent-file"],
         f"Today: the first {LINES} lines of the file, in every context, as they are now. perdure has its entries;"
         " undated ones count as known from the first prompt on.",
-        "name the file or its folder",
+        "pass the file or its folder",
         places=lambda: [Path("MEMORY.md"), Path.home() / ".openclaw" / "workspace"],
     ),
     "claude-code": Source(
         ["claude-code"],
         "Today: CLAUDE.md and MEMORY.md as they are now, in every context. They stay there: perdure knows what you said"
-        " before the prompt, and its tokens come on top.",
-        "name a folder of transcripts",
+        " before the prompt, and its tokens are in addition to them.",
+        "pass a folder of transcripts",
         places=lambda: [_folder("CLAUDE_CONFIG_DIR", ".claude") / "projects"],
     ),
 }  # fmt: skip
@@ -213,7 +215,7 @@ def run_trial(
     clock = ManualClock(min(dated, default=time.time()))
     with closing(Engine(home, Settings(timers=False, watch=False), clock=clock)) as engine:
         if not engine.model.wait(_PATIENCE):
-            raise ModelError(f"nothing can be compared without the model: {engine.model.state}")
+            raise ModelError(f"nothing can be compared without the model ({engine.model.state}); see perdure doctor")
         desk = _Desk(engine, kind, len(known) + len(asked), tell, dict(had.standing))
         answered = []
         for prompt in asked:
