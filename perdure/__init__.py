@@ -1,4 +1,4 @@
-"""perdure: long-term memory for AI agents that just works."""
+"""perdure: long-term memory that just works, for AI agents."""
 
 from __future__ import annotations
 

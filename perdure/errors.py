@@ -37,10 +37,10 @@ class PerdureError(Exception):
 
 
 def refused(value: object, accepted: str, name: str = "") -> InputError:
-    """Return the error of a value that is not accepted: it tells whose it is, the value, and what is accepted."""
+    """Return the error for an invalid value; it names the argument, the value, and what is expected."""
     shown = repr(value)
     told = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-    return InputError(f"{f'{name}: ' if name else ''}{told} is not accepted; give {accepted}")
+    return InputError(f"{f'{name}: ' if name else ''}{told} is not valid; expected {accepted}")
 
 
 def expect(value: object, kinds: type | tuple[type, ...] | UnionType, accepted: str, name: str) -> None:

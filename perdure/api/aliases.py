@@ -17,9 +17,9 @@ from perdure.store.search import View, by_ids
 
 
 class Aliases(Facade):
-    """One caller's other names of things. Obtained as `Memory.aliases`.
+    """One caller's aliases: other names for things. Obtained from `Memory.aliases`.
 
-    Each is a memory: `forget`, `undo` and `history` do with it what they do with any.
+    Each alias is a memory: `forget`, `undo` and `history` work on it as on any other.
     """
 
     def __init__(self, engine: Engine, context: TurnContext, store: Callable[..., Stored]) -> None:
@@ -27,16 +27,16 @@ class Aliases(Facade):
         self._store = store
 
     def add(self, name: str, other: str, *, scope: str | None = None, channel: Channel = Channel.LIBRARY) -> Stored:
-        """Keep that a thing has another name; prompts and searches with one of them look for both.
+        """Record another name for a thing; prompts and searches that use either name look for both.
 
         Args:
-            name: of the thing, as "GitHub Actions".
-            other: what it is also called, as "GHA".
-            scope: to whom it belongs; None: the caller.
-            channel: by which way it comes in.
+            name: the thing's name, such as "GitHub Actions".
+            other: another name for it, such as "GHA".
+            scope: whom it belongs to; None: the caller.
+            channel: where it comes from.
 
         Raises:
-            InputError: one of them is no name, or they are the same.
+            InputError: one of them is not a name, or they are the same.
             ScopeError: the caller may not write to this scope.
             StoreError: it could not be written.
         """
@@ -47,7 +47,7 @@ class Aliases(Facade):
         return self._store(text, category="entity", entity=name, key=ALIAS, value=other, scope=scope, channel=channel)
 
     def list(self) -> Sequence[Fact]:
-        """Return the memories that tell other names, newest first: `entity` is the thing, `value` the other name."""
+        """Return the memories that record aliases, newest first: `entity` is the thing, `value` the other name."""
         audience, now = self._audience, self._engine.clock.now()
         with self._engine.store.database.read() as connection:
             ids = [alias.fact for alias in naming(connection, audience, now)]
@@ -55,18 +55,18 @@ class Aliases(Facade):
         return [facts[fact_id] for fact_id in ids if fact_id in facts]
 
     def remove(self, name: str, other: str | None = None, *, dry_run: bool = False) -> Sequence[Fact]:
-        """Forget that two names are of one thing; one `undo` brings all of it back.
+        """Remove an alias, or all aliases of a name; one `undo` restores them.
 
         Args:
             name: one of them.
-            other: the other one; None: whatever else it is called.
+            other: the other name; None: all other names of it.
             dry_run: only return what would be forgotten.
 
         Returns:
-            The memories that said so.
+            The memories that recorded the alias.
 
         Raises:
-            NotFoundError: nobody has said so.
+            NotFoundError: there is no such alias.
             ScopeError: the caller may not change one of them.
         """
         expect(name, str, "a name", "name")
@@ -76,7 +76,7 @@ class Aliases(Facade):
         found = [fact for fact, pair in pairs if wanted in pair and (second is None or {wanted, second} == set(pair))]
         if not found:
             known = f"{name!r} has no alias" if other is None else f"{name!r} and {other!r} are not aliases"
-            raise NotFoundError(f"{known}; perdure alias list shows all")
+            raise NotFoundError(f"{known}; list them with: perdure alias list")
         for fact in found:
             self._audience.writable(Scope(fact.scope, fact.scope_target))
         with self._engine.store.write(self._author(), keep=not dry_run) as tx:

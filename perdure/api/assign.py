@@ -19,15 +19,15 @@ ACTION = "assign"
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """What was given, or would be.
+    """The result of an assignment, or of a dry run.
 
     Attributes:
-        source: the scope that it was of.
-        target: the scope that it is of now.
-        memories: facts, former versions and forgotten ones too.
-        conversations: recorded conversations.
-        left: recorded conversations that stay, as the other scope has one with the same id.
-        batch: by which `undo` takes the memories back, of who sees them now; None: there are none.
+        source: the former scope.
+        target: the new scope.
+        memories: number of memories, including former versions and forgotten ones.
+        conversations: number of recorded conversations.
+        left: number of recorded conversations that stay, because the new scope has one with the same id.
+        batch: pass this to the new owner's `undo` to reverse the assignment; None: nothing was assigned.
     """
 
     source: str
@@ -41,24 +41,24 @@ class Assigned:
 def assign(
     engine: Engine, author: Author, scope: str, whose: str, sessions: Sequence[str] = (), dry_run: bool = False
 ) -> Assigned:
-    """Give a scope's memories and conversations to somebody. Folders that are searched stay: their host names them.
+    """Assign a scope's memories and conversations to another owner. Searched folders stay: their host sets them.
 
     Args:
         engine: of the store.
         author: for the journal.
-        scope: whose it is.
-        whose: whose it becomes; see `Scope.given`.
-        sessions: only what these conversations have left; none: everything.
+        scope: the present scope.
+        whose: the new owner; see `Scope.given`.
+        sessions: only memories of these conversations; none: all.
         dry_run: only count.
 
     Raises:
         ScopeError: the scope cannot be given to others, or `whose` names nobody, or it is theirs already.
-        StoreError: it could not be written; repeated, it goes on.
+        StoreError: it could not be written; calling again resumes.
     """
     source = Scope.parse(scope)
     target = source.given(whose)
     if target == source:
-        raise ScopeError(f"{source} already owns these memories; name another user")
+        raise ScopeError(f"{source} already owns these memories; choose another user")
     with engine.store.write(author, keep=not dry_run) as tx:
         ids = _ids(tx.connection, source, sessions)
         for fact_id in ids:

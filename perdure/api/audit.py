@@ -20,10 +20,10 @@ class Audit:
     """What an audit found.
 
     Attributes:
-        facts: so many were looked at.
-        suspects: what may go, in the order of the memories.
-        fixed: so many of them were forgotten.
-        batch: what `undo` takes to bring all of it back; None if nothing was changed.
+        facts: number of memories checked.
+        suspects: memories that may be cleaned up, in storage order.
+        fixed: number of suspects that were forgotten.
+        batch: pass this to `undo` to restore all of them; None if nothing was changed.
     """
 
     facts: int
@@ -32,7 +32,7 @@ class Audit:
     batch: str | None = None
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many there are of each kind."""
+        """Return the number of suspects of each kind."""
         found = [each.kind for each in self.suspects]
         return {kind: found.count(kind) for kind in KINDS if kind in found}
 
@@ -40,13 +40,13 @@ class Audit:
 def audit(
     engine: Engine, audience: Audience, author: Author, *, fix: bool | Collection[str], progress: Progress
 ) -> Audit:
-    """Check every memory that an audience may read, and forget the chosen ones that it may write.
+    """Check every memory that an audience may read, and forget the chosen suspects that it may change.
 
     Args:
         engine: of the store.
         audience: who asks.
         author: for the journal.
-        fix: forget all that is found, or of it those with these ids.
+        fix: forget all suspects, or those with these ids.
         progress: see `Progress`.
 
     Raises:

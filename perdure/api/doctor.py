@@ -40,11 +40,11 @@ WORKS_WITHOUT = ("ready", "disabled by setting", "switching")
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        name: what.
-        state: how it is.
+        name: what was checked.
+        state: what was found.
         fix: what to do about it; empty: nothing is wrong.
     """
 
@@ -63,11 +63,11 @@ class Checkup:
 
 
 def examine(home: str | Path | None = None, environ: Mapping[str, str] = os.environ) -> list[Checkup]:
-    """Look at everything; nothing is repaired, and no store is made.
+    """Run all checks; nothing is repaired, and no store is created.
 
     Args:
-        home: the data folder; None: the usual one.
-        environ: the environment, for which folder is the usual one.
+        home: the data folder; None: the default one.
+        environ: the environment that determines the default folder.
     """
     found = [*_settings(), *_host(home, environ)]
     try:
@@ -76,7 +76,7 @@ def examine(home: str | Path | None = None, environ: Mapping[str, str] = os.envi
         return found  # said by the look at the host's record
     without = lockless(next(each for each in (folder, *folder.parents) if each.is_dir()))
     if without:
-        return [*found, Checkup("store", str(without), "follow the message")]
+        return [*found, Checkup("store", str(without), "choose another data folder with PERDURE_HOME or --home")]
     try:
         verdict = judge(folder)
         shared = Settings.load().store_url is not None
@@ -134,12 +134,20 @@ def _host(home: str | Path | None, environ: Mapping[str, str]) -> Iterator[Check
     if recorded is None:
         yield Checkup("host", "no host has chosen the data folder")
     elif not recorded.is_dir():
-        yield Checkup("host", f"its folder {recorded} is missing", "connect the host again")
+        yield Checkup(
+            "host", f"the connected host's data folder {recorded} is missing", "connect the host again: perdure connect"
+        )
     elif home is None and data_folder(None, environ).resolve() != recorded.resolve():
         fix = f"unset {HOME_VARIABLE}, or set it for the host too"
-        yield Checkup("host", f"its memories are in {recorded}, but {HOME_VARIABLE} names another folder", fix)
+        yield Checkup(
+            "host",
+            f"the connected host's memories are in {recorded}, but {HOME_VARIABLE} points to another folder",
+            fix,
+        )
     else:
-        yield Checkup("host", f"its memories are in {recorded}; its own config: perdure openclaw status")
+        yield Checkup(
+            "host", f"the connected host's memories are in {recorded}; check its config with: perdure openclaw status"
+        )
 
 
 def _store(memory: Memory) -> Checkup:
@@ -159,15 +167,19 @@ def _model(memory: Memory) -> Checkup:
     memory.ready(MODEL_SECONDS)
     state = memory.status().model
     fine = state.startswith(WORKS_WITHOUT)
-    return Checkup("model", state, "" if fine else "perdure model lists the models; until then search is by keyword")
+    return Checkup(
+        "model", state, "" if fine else "see perdure model status; until this is fixed, search is by keyword only"
+    )
 
 
 def _telemetry(engine: Engine) -> Checkup:
     seen = notices.last_reporting(engine.store)
     if seen is not None and engine.clock.now() - seen < REPORTING_SECONDS:
         at = dt.datetime.fromtimestamp(seen, dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
-        fix = f"set {telemetry.VARIABLE}=1 where that program is started; this notice ends a day later"
-        return Checkup("telemetry", f"a program imported onnxruntime before perdure, so it sends telemetry: {at}", fix)
+        fix = f"set {telemetry.VARIABLE}=1 where that program is started; this notice disappears after a day"
+        return Checkup(
+            "telemetry", f"a program imported onnxruntime before perdure, so it sends telemetry (last seen {at})", fix
+        )
     if telemetry.wanted():
         value = os.environ.get(telemetry.VARIABLE, "")
         return Checkup("telemetry", f"ONNX Runtime sends telemetry, as {telemetry.VARIABLE}={value} requests")
@@ -178,13 +190,13 @@ def _index(engine: Engine) -> Checkup:
     if lacking := engine.feed.lacking():
         return Checkup("index", lacking, REMEDY)
     state = engine.store.outbox_state()
-    said = f"{state.waiting} memories are waiting to be indexed"
+    said = f"{counted(state.waiting, 'memory')} waiting to be indexed"
     if state.problem is not None:
         return Checkup("index", f"{said}: {state.problem}", "free disk space, then run perdure verify --fix")
     if state.oldest is None or engine.store.space() is None:
         return Checkup("index", said)
     behind = engine.clock.now() - state.oldest
-    fix = "keep a host running that uses this store; if that does not help, run perdure verify --fix"
+    fix = "keep a host that uses this store running; if that does not help, run perdure verify --fix"
     return Checkup("index", f"{said}, the oldest for {behind / 3600:.0f} h", fix if behind > LAG_SECONDS else "")
 
 
@@ -203,8 +215,10 @@ def _users(engine: Engine) -> Iterator[Checkup]:
     unseen = engine.store.database.query(listing.unnamed_counts, engine.clock.now())
     if unseen:
         # Nothing is wrong: the owner of the machine may use an agent that has users besides.
-        counted = ", ".join(f"{count} of {scope}" for scope, count in unseen.items())
-        yield Checkup("users", f"no named user sees {counted}; perdure assign gives them to one user, or to all")
+        left = ", ".join(f"{counted(count, 'memory')} in {scope}" for scope, count in unseen.items())
+        yield Checkup(
+            "users", f"named users cannot see {counted}; perdure assign gives these memories to one user or to all"
+        )
 
 
 def _jobs(memory: Memory) -> Iterator[Checkup]:
@@ -217,10 +231,10 @@ def _jobs(memory: Memory) -> Iterator[Checkup]:
 
 
 def _export(engine: Engine) -> Checkup:
-    off = "" if engine.settings.jobs.export else "; jobs.export = 0 turns them off"
+    off = "" if engine.settings.jobs.export else "; daily exports are off (jobs.export = 0)"
     last = newest_export(engine.store)
     if last is None:
-        return Checkup("export", f"none yet{off or '; a connected host writes one daily'}")
+        return Checkup("export", f"none yet{off or '; a connected host will write one daily'}")
     day = dt.datetime.fromtimestamp(last.at, dt.UTC).date()
     state = f"{last.path.name}: {counted(last.facts, 'memory')}, as of {day}{off}"
     if last.intact:

@@ -155,12 +155,12 @@ def why_not(store: Store, view: View, fact_id: str, turn: str | Receipt | None =
     fact = store.database.query(search.by_prefix, fact_id, replace(view, everything=True))
     known = next((each for each in explained.considered if each.id == fact.id), None)
     if known is not None and known.verdict == INJECTED:
-        return f"it did come up, with a score of {known.score:.2f}"
+        return f"{RECALLED}, with a score of {known.score:.2f}"
     hidden = _hidden(fact, explained.at)
     if hidden:
         return hidden
     if explained.silence:
-        return f"nothing was searched: {explained.silence}"
+        return f"nothing was searched for ({explained.silence})"
     if known is None:
         near = "it was not a candidate: neither its words nor its meaning are close to the prompt"
         return near + _blind(explained)
@@ -170,7 +170,7 @@ def why_not(store: Store, view: View, fact_id: str, turn: str | Receipt | None =
 def silence(explained: Why) -> str | None:
     """Return in a sentence why a recall brought nothing up; None if it brought something."""
     if explained.silence:
-        return f"nothing was searched: {explained.silence}"
+        return f"nothing was searched for ({explained.silence})"
     if any(each.verdict == INJECTED for each in explained.considered):
         return None
     asked = explained.legs.get(ABOUT, {}).get("state", "ok")
@@ -190,7 +190,7 @@ def silence(explained: Why) -> str | None:
 def ending(fact: Fact, now: float) -> Ending:
     """Return when a memory ends, and why, such as "until 2026-12-01, because it says 'until December'"."""
     if fact.expires_at is None:
-        return Ending(None, None, None, "for good")
+        return Ending(None, None, None, "permanently")
     confirmed = fact.last_confirmed_at or fact.created_at
     fades = confirmed + OLD_AGE * (fact.expires_at - confirmed)
     own = lifetime(fact.text, fact.effective_date, fact.key, fact.zone)
@@ -199,7 +199,7 @@ def ending(fact: Fact, now: float) -> Ending:
     elif expiry(fact.decay_class, confirmed, fact.decay_freeze_until) is None:
         words, why = None, "as set"
     else:
-        words, why = None, f"as set by its class '{fact.decay_class}'"
+        words, why = None, f"because of its decay class '{fact.decay_class}'"
     if fact.decay_class in REFRESHED_BY_USE and fact.expires_at > now:
         why += "; each use extends it"
     fading = f"; fading since {day_of(fades, fact.zone)}" if fades < now < fact.expires_at else ""
@@ -214,7 +214,7 @@ def _verdict(known: Considered, explained: Why) -> str:
             best = max(each.score for each in explained.considered)
             return f"far below the best: its score is {known.score:.2f}, the best has {best:.2f}"
         case "over the budget":
-            return f"over budget: better memories used up the {explained.tokens} tokens or the memory limit"
+            return f"over the budget: better memories used up the {explained.tokens} tokens or the memory limit"
         case "already shown":
             return "already shown in this conversation, where the model still sees it"
     return known.verdict
@@ -247,8 +247,10 @@ def _receipt(
     kept = receipts.whole(connection, wanted, audience) if wanted else None
     if kept is None:
         if turn is None:
-            raise NotFoundError("no turn of this caller is recorded yet; a host's first recall records one")
-        raise NotFoundError(f"this caller has no turn {turn[:40]!r}; leave it out for the last one")
+            raise NotFoundError(
+                "no turn has been recorded for this caller yet; the first prompt in a connected host records one"
+            )
+        raise NotFoundError(f"this caller has no turn {turn[:40]!r}; omit it to get the last one")
     return kept.id, kept.at, kept.body
 
 
@@ -281,7 +283,7 @@ def _hidden(fact: Fact, at: float) -> str | None:
     if fact.expires_at is not None and fact.expires_at <= at:
         return "it had expired"
     if fact.review_state != "approved":
-        return f"its review is {fact.review_state}"
+        return "it was rejected in review" if fact.review_state == "rejected" else f"it is {fact.review_state} review"
     if fact.channel not in AUTO_RECALLED:
-        return f"memories from the channel {fact.channel} come up only in an explicit search"
+        return f"its source is not trusted ({fact.channel.words}): only an explicit search finds it"
     return None

@@ -44,7 +44,7 @@ class Memory(MemoryView):
     """
 
     def __init__(self, engine: Engine | None = None, context: TurnContext | None = None) -> None:
-        """Open the store of this machine's user; `open` takes a folder, and all else that can be said of it."""
+        """Open the store of this machine's user; `open` takes a folder and all other options."""
         if engine is None and context is None:
             engine, context = _opened(TurnContext(host="library"))
         if not isinstance(engine, Engine) or context is None:
@@ -73,15 +73,16 @@ class Memory(MemoryView):
         Args:
             home: the data folder; None: PERDURE_HOME, else the connected host's, else the user's own.
             agent: act for this agent: also read its memories, and store new ones with it.
-            user: a user other than the owner of this machine; of an agent's memories only theirs and shared ones.
+            user: act for this user instead of the machine's owner, and read only their own and the shared memories of an
+                agent.
             scopes: additional scopes to read, such as "project:heron" or "custom:team".
             clock: the source of the current time.
             host_config: the plugin's section of a host's config.
             guest: open without side effects: no store is created, and other processes' inboxes are left alone.
             whole: without `agent` or `user`, read and change the owner's memories of every agent, session and project,
                 but no named user's. For the owner's own tools, never for an agent.
-            load_model: False for a process that ends before the model would be loaded. Keywords then bring up only what
-                it would most likely bring up as well, and the receipt says so.
+            load_model: False for a process that exits before the model would be loaded. Keyword search then recalls
+                only what the model would almost certainly recall too, and the receipt says so.
             settings: any setting by name.
 
         Raises:
@@ -199,7 +200,7 @@ class Memory(MemoryView):
 
     @property
     def turns(self) -> Turns:
-        """The turns of a host: recall, capture, and what became of them."""
+        """The turns of a host: recall, capture, and past turns."""
         return Turns(self._engine, self._context)
 
     @property

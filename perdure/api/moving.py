@@ -134,14 +134,16 @@ def _target(to: str, settings: Settings) -> Server | None:
     if "://" not in to:
         if not present:
             raise InputError(
-                "the memories are already in a folder, which can be moved as it is; to move them to a server, give postgresql://..."
+                "the memories are already in a folder; to relocate it, move the folder itself. To "
+                "move them to a server, pass --to postgresql://..."
             )
         return None
     if present:
         raise InputError("the memories are already on a server; move them into a folder: perdure move --to FOLDER")
     if names_password(to):
         raise InputError(
-            "the address has a password, which others could read, or does not have the form postgresql://USER@HOST/DATABASE;"
+            "the address contains a password, which others could read, or is not of the form "
+            "postgresql://USER@HOST/DATABASE;"
             " leave the password out, and set PGPASSWORD"
         )
     return Server(to, settings.store_tenant, settings.store_direct_url, moved=True)
@@ -156,8 +158,8 @@ def _compared(before: Mapping[str, float], after: Mapping[str, float]) -> int:
     worse = [name for name, share in before.items() if after[name] < share]
     if worse:
         raise StoreCorruptError(
-            f"on the copy, {len(worse)} of {len(before)} recall figures are worse, starting with {worse[0]}; the store"
-            " was not moved; see `perdure eval`"
+            f"{len(worse)} of {len(before)} recall checks are worse on the copy (first: {worse[0]}); the store"
+            " was not moved. Check the model, then retry; see `perdure eval`"
         )
     return len(before)
 

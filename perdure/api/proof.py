@@ -56,7 +56,7 @@ class Said:
     def of(cls, message: str, *, shared: bool = False) -> Said:
         """Return the user's own part of a message: not what they paste, quote, or pass on.
 
-        `shared`: others write in the same chat, so what stands behind a name may be anybody's.
+        `shared`: others write in the same chat, so what follows a name and a colon may have been written by anybody.
         """
         if len(message) > MAX_CHARS:
             return cls()
@@ -71,13 +71,13 @@ class Said:
 
     @property
     def withdraws(self) -> bool:
-        """Whether they do so in words that only a memory fits, and no work."""
+        """Whether they withdraw something, in words that can only mean a memory and not a task."""
         denied = any(_DENY.search(each) for each in self._sentences)
         return denied or any(self._ordered(_FORGET)) or any(map(is_order_to_forget, self._sentences))
 
     @property
     def corrects(self) -> bool:
-        """Whether they say that something is otherwise."""
+        """Whether they correct something."""
         return any(map(_is_otherwise, self._sentences))
 
     @property
@@ -106,7 +106,7 @@ class Said:
     def keeps(self, new: str, beside: str = "") -> bool:
         """Return whether they ask to store a text: a contiguous part of one clause, with everything that qualifies it.
 
-        What is kept `beside` it, as a value of its own, is of the same clause.
+        `beside`: values stored with it; they must come from the same clause.
         """
         words = _plain_words(new)
         for clause in self._kept:
@@ -120,7 +120,7 @@ class Said:
     def changes(self, new: str, old: str, beside: str = "", *, standing: bool = False) -> bool:
         """Return whether one clause of theirs says exactly what a new text changes in an old one.
 
-        What is new stands there in its order, and what is taken away is denied there or gives way to what is new.
+        The clause contains the new words in order, and denies the removed ones or replaces them with the new ones.
         """
         said = [each for each in self._sentences if _is_otherwise(each) or _withdraws(each)]
         clauses = [clause for each in said for clause in _CLAUSE.split(each)]

@@ -31,15 +31,15 @@ def decide(
 ) -> Sequence[Fact]:
     """Approve or reject memories, all or none; one change, which `undo` reverts.
 
-    Approved, a fact that nobody vouched for, as of an import, counts as said by whoever approves it.
-    An approved fact that the user said takes the place of an older value of its slot, and of what said the same on a
-    weaker word, as it would have at once. What asks to replace or forget another (`store.lifecycle`) does so, on
-    the word of whoever approves it.
+    Once approved, a fact from an untrusted source, such as an import, counts as said by whoever approved it.
+    An approved fact that the user said replaces an older value of its slot, and facts that said the same from a
+    less trusted source, as it would have done without review. A request to replace or forget another fact
+    (`store.lifecycle`) is carried out in the name of whoever approves it.
 
     One that is in this state already is left as it is, unless it is an agent's note that nobody has approved yet;
     `dry_run` only returns them.
     """
-    found = _named(store, audience, fact_ids, "perdure review list shows")
+    found = _named(store, audience, fact_ids, "perdure review list")
     with store.write(author, keep=not dry_run) as tx:
         return [tx.fact(fact_id) if dry_run else _decided(tx, fact_id, state) for fact_id in found]
 
@@ -48,14 +48,14 @@ def take_back(
     store: Store, audience: Audience, author: Author, fact_ids: Sequence[str], dry_run: bool
 ) -> Sequence[Fact]:
     """Restore replaced or withdrawn memories, all or none, beside their replacements; `undo` reverts it."""
-    found = _named(store, audience, fact_ids, "perdure review --replaced shows")
+    found = _named(store, audience, fact_ids, "perdure review --replaced")
     with store.write(author, keep=not dry_run) as tx:
         return [history.take_back(tx, fact_id) for fact_id in found]
 
 
-def _named(store: Store, audience: Audience, fact_ids: Sequence[str], shown_by: str) -> list[str]:
+def _named(store: Store, audience: Audience, fact_ids: Sequence[str], listed_by: str) -> list[str]:
     if not fact_ids:
-        raise InputError(f"no memory is named; give ids, which {shown_by}")
+        raise InputError(f"no memory specified; pass ids, as listed by: {listed_by}")
     return changeable(store, View(audience, store.clock.now(), include_superseded=True), fact_ids)
 
 

@@ -40,7 +40,7 @@ class Status:
         vector_index: the index that is searched.
         index_problem: why the derived index is behind, if it has failed, or what a large store lacks.
         inbox: number of acknowledged turns still to be captured, of all processes.
-        inbox_problem: why capturing them failed so far, if it was tried.
+        inbox_problem: why capturing them has failed so far, if it has.
         damaged: number of damaged turns set aside: `perdure review` shows what can be read.
         unembedded: number of memories without a vector yet, found by keyword only.
         outbox: number of memories waiting to be indexed.
@@ -130,11 +130,12 @@ def status_of(engine: Engine, audience: Audience) -> Status:
 
 @dataclass(frozen=True, slots=True)
 class LostStatus:
-    """The state of a store that cannot be opened: facts.db does not match the folder's record, or its server is away.
+    """The state of a store that cannot be opened: facts.db differs from its record, or its server is unreachable.
 
     Attributes:
         home: the data folder.
-        truth: the state of facts.db, see `perdure.store.rollback_guard.Truth`; "unavailable": the server is away.
+        truth: the state of facts.db, see `perdure.store.rollback_guard.Truth`; "unavailable": the server cannot
+            be reached.
         problem: the same in a sentence, with what to do.
         inbox: number of acknowledged turns that wait until it is back.
     """
@@ -182,4 +183,4 @@ def _parked_expiry(engine: Engine) -> str | None:
     if parked is None:
         return None
     share = f"{parked.facts} of {counted(parked.total, 'memory')}"
-    return f"{share} would expire at once: check that the clock is right, then run prune --yes"
+    return f"{share} would expire at once: check that the clock is right, then run perdure prune --yes"

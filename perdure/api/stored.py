@@ -26,15 +26,15 @@ QUOTED = 120
 
 
 class Outcome(StrEnum):
-    """What became of a statement that was to be stored."""
+    """The outcome of storing a statement."""
 
     STORED = "stored"
     CONFIRMED = "confirmed"
     """It was known; nothing was added."""
     REPLACED = "replaced"
-    """It took the place of others."""
+    """It replaced other memories."""
     WITHDREW = "withdrew"
-    """It says that others are over."""
+    """It withdrew other memories."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -43,7 +43,7 @@ class Stored(Fact):
 
     Attributes:
         outcome: what was done.
-        gone: the memories whose place it took, or that it withdrew.
+        gone: the memories it replaced or withdrew.
         redacted: the kinds of the secrets that were left out of it, such as "password".
         batch: names the change for `Memory.undo`.
     """
@@ -77,11 +77,11 @@ class Stored(Fact):
         waits = "; it is pending review: perdure review" if self.review_state == "pending" else ""
         match self.outcome:
             case Outcome.CONFIRMED:
-                return f"Already known, and confirmed: {_named(self, quoted)}{waits}"
+                return f"Already known; confirmed {_named(self, quoted)}{waits}"
             case Outcome.REPLACED:
                 return f"Stored as {self.id[:SHORT_ID]}. Replaced {gone} {undo}{waits}"
             case Outcome.WITHDREW if self.id in {fact.id for fact in self.gone}:
-                return f"Nothing was stored. Withdrew {gone} {undo}"
+                return f"Nothing new was stored. Withdrew {gone} {undo}"
             case Outcome.WITHDREW:
                 return f"Stored as {self.id[:SHORT_ID]}. Withdrew {gone} {undo}{waits}"
         return f"Stored as {self.id[:SHORT_ID]}{waits}."
@@ -92,7 +92,7 @@ class Stored(Fact):
         if not self.redacted:
             return ""
         kinds = ", ".join(self.redacted)
-        return f"Not stored, as memories hold no secrets: {kinds}. To keep it encrypted in the vault: {VAULT}"
+        return f"Left out, because memories must not hold secrets: {kinds}. To keep one encrypted in the vault: {VAULT}"
 
 
 def written(tx: Transaction, writer: Writer, prepared: Prepared, channel: Channel, replaced: str | None) -> Stored:
@@ -102,8 +102,8 @@ def written(tx: Transaction, writer: Writer, prepared: Prepared, channel: Channe
         tx: the transaction.
         writer: compares it with what is there.
         prepared: the memory.
-        channel: by which way it came in.
-        replaced: id of the memory whose place it takes, whatever else is there.
+        channel: where it came from.
+        replaced: id of the memory it replaces, without comparing it with others.
 
     Raises:
         InputError: it was purged.
@@ -115,7 +115,7 @@ def written(tx: Transaction, writer: Writer, prepared: Prepared, channel: Channe
     else:
         done = confirmed(tx, writer.write(tx, prepared), channel)
     if not done.fact.id:
-        raise InputError("this was purged and is never stored again; rephrase it to store it")
+        raise InputError("this text was purged and will not be stored again; reword it to store it anyway")
     decision = done.decision
     gone = () if decision.action is Action.NOOP else (decision.target, *decision.twins)
     return stored(done.fact, _OUTCOMES[decision.action], [tx.fact(each) for each in gone if each], tx.batch)
@@ -134,7 +134,7 @@ def redacted(store: Store, done: Stored, kinds: Iterable[str], channel: Channel)
         store: where it was stored.
         done: what became of it.
         kinds: the kinds of what was left out.
-        channel: by which way it came in. Whoever stores it from a program may not look at the result: the log tells.
+        channel: where it came from. A program may ignore the result, so the log says so as well.
     """
     kinds = tuple(kinds)
     if kinds:

@@ -66,7 +66,7 @@ _LinkType = Annotated[
 Maybe = SkipJsonSchema[None]
 """An optional argument; providers differ in how they treat "null" in a schema."""
 WHEN = (
-    "Short prompts, as the user might say them, at which this matters though none names it."
+    "Short prompts, in the user's words, for which this matters although they do not mention it."
     " For 'I'm allergic to penicillin': 'what can I take for my sore throat'."
 )
 """What a model is told of triggers."""
@@ -131,7 +131,7 @@ class Recall(Arguments):
     """Search long-term memory: facts, preferences, decisions, dates from earlier conversations.
 
     Give `query`; or only `tag`, `entity` or `category` for the newest that match; or `memory`, the number or id of a
-    memory that was shown to you shortened, to read all of it.
+    memory that was shown to you in shortened form, to read it in full.
     """
 
     query: Words | Maybe = Field(None, description="What to look for, in words.")
@@ -168,23 +168,25 @@ class Store(Arguments):
     tags: Tags | Maybe = Field(None, description="In place of detected tags: a list, or comma-separated.")
     supersedes: Id | Maybe = Field(None, description="Id of the memory it replaces.")
     triggers: Triggers | Maybe = Field(None, description=WHEN)
-    decay_class: _Decay | Maybe = Field(None, description="How long it is kept; default: per its text, else for good.")
+    decay_class: _Decay | Maybe = Field(
+        None, description="How long it is kept; default: as its text says, else permanently."
+    )
     scope: Short | Maybe = Field(None, description="Scope, such as project:heron; default: the user's.")
 
 
 class Update(Arguments):
-    """Correct a memory by the #id after its note, in the same turn in which the user corrects it.
+    """Correct a memory, given the #id after its note, in the same turn as the user's correction.
 
     Give new words, category, importance, tags or triggers. The former version stays in the history.
     """
 
     memory: Id = Field(description="Its id.")
-    text: Words | Maybe = Field(None, description="New words.")
+    text: Words | Maybe = Field(None, description="New text.")
     category: Short | Maybe = Field(None, description="New category.")
     importance: _Share | Maybe = Field(None, description="0 to 1.")
     value: Short | Maybe = Field(None, description="New value of its attribute.")
     tags: Tags | Maybe = Field(None, description="New tags: a list, or comma-separated.")
-    triggers: Triggers | Maybe = Field(None, description=f"In place of those you gave. {WHEN}")
+    triggers: Triggers | Maybe = Field(None, description=f"Replaces the triggers you gave before. {WHEN}")
 
     @model_validator(mode="after")
     def _any(self) -> Update:
@@ -194,7 +196,7 @@ class Update(Arguments):
 
 
 class Forget(Arguments):
-    """Forget a memory: leave it out of every answer, in the same turn in which the user withdraws it.
+    """Forget a memory in the same turn as the user withdraws it: it is left out of every later answer.
 
     Give the #id after its note; or a query, to list memories to choose from.
     """
@@ -229,9 +231,9 @@ class Link(Arguments):
 
 
 class Search(Arguments):
-    """Search MEMORY.md, memory/*.md and past conversations by meaning and words.
+    """Search MEMORY.md, memory/*.md and past conversations by meaning and keyword.
 
-    Returns passages with a citation; read around one with memory_get.
+    Returns passages with citations; read the surrounding lines with memory_get.
     """
 
     query: Words = Field(description="What to look for, in words.")
@@ -244,17 +246,17 @@ class Get(Arguments):
 
     path: str = Field(min_length=1, max_length=1_000, description="Such as memory/2026-02-24.md#L12-L28.")
     start: _Count | Maybe = Field(None, alias="from", description="First line.")
-    lines: _Count | Maybe = Field(None, description="How many.")
+    lines: _Count | Maybe = Field(None, description="Number of lines.")
 
 
 class Why(Arguments):
-    """Explain what memory showed in the last turn and why; with `memory`, why that one did or did not come up."""
+    """Explain what memory showed in the last turn and why; with `memory`, why that one was or was not recalled."""
 
     memory: Id | Maybe = Field(None, description="Id of a memory.")
 
 
 class Checkpoint(Arguments):
-    """Before risky work, save what you are about to do and where things stand, for a few hours."""
+    """Before risky work, save what you are about to do and where things stand; kept for four hours."""
 
     intent: Words = Field(description="What you are about to do.")
     state: Words = Field(description="Where things stand now.")
@@ -266,6 +268,6 @@ class Prune(Arguments):
 
 
 class Reflect(Arguments):
-    """Find patterns in what was said over the last days and store them as memories."""
+    """Find patterns in what was said in recent days and store them as memories."""
 
     days: int = Field(14, ge=1, le=365, description="Days to look back.")

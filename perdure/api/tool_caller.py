@@ -62,7 +62,7 @@ class ToolCaller(Memory):
         self.consent = consent
         self.channel = Channel.TOOL_ASKED if consent is Consent.GIVEN else Channel.TOOL_UNASKED
         self.doubtful: Sequence[Fact] = ()
-        """The memories of which the user means one, if their words ask for a change and do not tell of which."""
+        """The memories one of which the user means, if they ask for a change without saying to which."""
         spoken_in = context if said_in is None else replace(context, session_id=said_in)
         self._conversation = conversation(spoken_in, audience_of(spoken_in))
         self._session = spoken_in.session_id
@@ -87,7 +87,7 @@ class ToolCaller(Memory):
         """Raise if memories may not be shown in this chat: the recalled block follows the same rule.
 
         Raises:
-            ScopeError: others read along.
+            ScopeError: others can read this chat.
         """
         if self.overheard:
             raise ScopeError(
@@ -100,11 +100,11 @@ class ToolCaller(Memory):
         return self.asked_for or old.channel not in SUPERSEDES
 
     def heard(self, new: str | None, old: Fact | None, beside: str = "") -> bool:
-        """Return whether the user's own words ask for a change; if so, it is made on their word from here on.
+        """Return whether the user's own words ask for a change; if so, it is made in their name from here on.
 
         That they are theirs is not enough: a page can have the model act upon whatever they said last. They must order
         or correct something, and all that is new must be in them. And they must speak of the memory; or name nothing,
-        where it alone was shown or captured in the turn that goes on or in the one before.
+        if it is the only one shown or captured in this turn or the previous one.
 
         Args:
             new: what is to be kept; None: nothing.
@@ -177,7 +177,7 @@ class ToolCaller(Memory):
             return None
         shown = self._engine.ledger.last(self._conversation) if self._conversation else ()
         if not 1 <= int(plain) <= len(shown):
-            had = f"numbers go from 1 to {len(shown)}" if shown else "this turn showed none"
+            had = f"numbers run from 1 to {len(shown)}" if shown else "no memories were shown in this turn"
             raise NotFoundError(f"no memory has the number {plain}: {had}; use an id, or search with query")
         return shown[int(plain) - 1]
 
@@ -199,7 +199,7 @@ class ToolCaller(Memory):
         """Return the memory that a model names, if it may be changed in a conversation with this user.
 
         Raises:
-            ScopeError: all users have it, so that what one says does not belong into it.
+            ScopeError: it belongs to all users, so one user's statement does not belong in it.
             NotFoundError, AmbiguousIdError, InputError: see `Memory.get`.
         """
         old = self.named(name)
@@ -227,7 +227,7 @@ class ToolCaller(Memory):
         self.touched(fact_ids)
 
     def touched(self, fact_ids: Sequence[str]) -> None:
-        """Keep that the agent may speak of these memories, so that the user may answer to that."""
+        """Note that the agent may mention these memories, so that the user may refer to them."""
         if self._conversation:
             self._engine.ledger.hand(self._conversation, fact_ids)
 

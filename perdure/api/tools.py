@@ -89,7 +89,7 @@ def call_tool(
     said_in: str | None = None,
     tools: Sequence[Tool] = TOOLS,
 ) -> ToolResult:
-    """Call a tool for an agent. A model's mistakes do not raise: the result explains them.
+    """Call a tool for an agent. A model's mistakes raise no error: the result explains them.
 
     Args:
         memory: an open store.
@@ -103,7 +103,7 @@ def call_tool(
     """
     tool = next((tool for tool in tools if tool.name == name), None)
     if tool is None:
-        return _refusal(f"There is no tool {name!r}. There are: {', '.join(tool.name for tool in tools)}.", "unknown")
+        return _refusal(f"Unknown tool {name!r}. Available tools: {', '.join(tool.name for tool in tools)}.", "unknown")
     try:
         given = tool.takes.model_validate(values)
     except ValidationError as error:
@@ -128,8 +128,8 @@ def _wrong(tool: Tool, error: ValidationError) -> str:
     name = str(first["loc"][0])
     match first["type"]:
         case "extra_forbidden":
-            known = f"there are {', '.join(tool.parameters['properties'])}" if tool.arguments else "there are none"
-            return f"there is no argument {name}; {known}"
+            known = f"it takes {', '.join(tool.parameters['properties'])}" if tool.arguments else "it takes none"
+            return f"unknown argument {name}; {known}"
         case "missing":
             return f"{name} is missing; give {_accepted(tool.arguments[name])}"
     return f"{name}: {told}" if told else str(refused(first["input"], _accepted(tool.arguments[name]), name))

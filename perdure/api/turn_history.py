@@ -23,17 +23,17 @@ MAX_LIMIT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A turn, as its receipt tells.
+    """A past turn, as recorded in its receipt.
 
     Attributes:
         id: the receipt's.
         at: epoch seconds.
         session: the conversation, as its host names it.
         query: what was asked, redacted; empty if it was purged.
-        silence: why nothing was looked for, or None.
-        texts: what came up, best first, as far as it may still be seen; of a passage that has changed since, its place.
-        came: the ids of these.
-        marks: by id of a memory that may still be seen, whether it should have come, where somebody has said so.
+        silence: why nothing was searched, or None.
+        texts: what was recalled, best first, if still visible; for a passage that has changed since, its location.
+        came: their ids.
+        marks: feedback by memory id, for memories still visible: whether each should have been recalled.
     """
 
     id: str

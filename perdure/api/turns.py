@@ -99,7 +99,7 @@ class Turns(Facade):
     """
 
     def before(self, prompt: str, context: TurnContext) -> Recall | None:
-        """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off, or in a group."""
+        """Recall for a host's turn; see `Recall`. Also None if `auto_recall` is off, or in a group chat."""
         _expect_turn(context, prompt)
         self._engine.files.meet(context, audience_of(context))
         settings, found, opening = self._engine.settings, None, None
@@ -125,18 +125,18 @@ class Turns(Facade):
     ) -> Opening | None:
         """Return the opening of a session, once: again only after a compaction or a change of project.
 
-        A host that takes openings with its turns and keeps no blocks gets the same bytes as often as it asks.
+        A host that takes the opening with each turn and keeps no blocks gets the same bytes every time.
 
         Args:
             context: of the session; None: a preview for the caller of the memory.
             host: preview what this host would get, such as "claude-code".
-            folder: preview for this folder, given the memory files of its own that the host shows its model there.
+            folder: preview for this folder, given the memory files that the host itself shows its model there.
 
         Returns:
-            Within the setting `opening_tokens`: standing instructions; then what is needed most often though nobody
-            asks for it, and what stands on a day of the next three weeks. None also when `auto_recall` is off, where
-            others listen, and where there is nothing to say. In a coding host without what is private, but for what
-            was told there or is pinned, unless the setting `private_hosts` names it.
+            At most `opening_tokens` tokens: standing instructions, then what is needed most often without being
+            asked for, and what falls on a day in the next three weeks. Also None if `auto_recall` is off, if
+            others can read the chat, or if there is nothing to say. In a coding host, private memories are left out
+            unless they were told there, are pinned, or `private_hosts` names the host.
 
         Raises:
             StoreError: the store cannot be read.
@@ -157,7 +157,7 @@ class Turns(Facade):
         return replace(found, block=f"{found.block}\n{refused}".lstrip(), tokens=tokens)
 
     def foresee(self, prompt: str, context: TurnContext) -> None:
-        """Prefetch: do the part of a recall that depends on the prompt only, for a host that has it before its turn."""
+        """Prefetch: do the part of a recall that needs only the prompt, for a host that knows it before the turn."""
         _expect_turn(context, prompt)
         if self._engine.settings.recalls(context.trigger):
             self._engine.foresee(prompt, context)
@@ -191,7 +191,7 @@ class Turns(Facade):
         It is stored in the context's project as the agent's note; not without a project, or in a headless turn.
 
         Args:
-            messages: returns the session's messages, or the newest of them, with the calls of tools and their results;
+            messages: returns the session's messages, or the newest of them, with tool calls and their results;
                 a result may say the `exit_code` of a command, any message the `branch` and the `cwd`.
             context: of the session.
         """
@@ -204,7 +204,7 @@ class Turns(Facade):
     ) -> Recall | None:  # fmt: skip
         """Return what fixed an earlier failure in this project related to what a tool is about to do; None: nothing.
 
-        Related is the command that failed, a file that was changed before it passed, or the error that the session has
+        Related means: the command that failed, a file that was changed before it passed, or the error the session has
         just met; each once per session, and none where the setting `agent_log_reminds` is off.
 
         Args:
@@ -212,7 +212,7 @@ class Turns(Facade):
             context: of the session.
             folder: the agent's working directory, which relative paths start from.
             began: the folder where the session began.
-            lately: returns the newest messages of the session, as `did` takes them.
+            lately: returns the newest messages of the session, in the form `did` takes.
 
         Raises:
             StoreError: the store cannot be read in time.
@@ -246,7 +246,7 @@ class Turns(Facade):
             self._engine.at_rest(context)
 
     def adopt(self) -> None:
-        """Capture, soon, what exited processes left in the inbox: a host with many processes calls this regularly."""
+        """Schedule the capture of what exited processes left in the inbox; call this regularly if there are many."""
         self._engine.recover()
 
     def looked(self, receipt: Receipt) -> None:

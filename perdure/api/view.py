@@ -68,8 +68,8 @@ class MemoryView(Facade):
             given: for a text, the arguments of `store`; for messages `metadata`, for all memories made of them.
 
         Returns:
-            What was added. For messages, the memories captured so far: the messages are safe on disk, and what takes
-            longer than half a minute is added later.
+            What was added. For messages, the memories captured so far: the messages are safe on disk, and
+            anything that takes longer than half a minute is added later.
 
         Raises:
             InputError: a message has an unknown role or shape, or see `store`, as for the errors below.
@@ -123,13 +123,14 @@ class MemoryView(Facade):
             value: the attribute's value.
             why: the reason.
             tags: in place of detected ones: a list of strings, or one comma-separated string.
-            decay_class: how long it lives; None: for good, unless its text says when it ends.
+            decay_class: how long it is kept; None: permanently, unless its text says when it ends.
             metadata: JSON values.
             scope: whom it belongs to, such as "agent:main user:*" for all users of an agent, or "global" for
                 everybody who uses this store; None: the caller.
             channel: where it comes from.
             supersedes: id of the memory it replaces.
-            triggers: up to eight prompts, of 200 characters each, at which the memory matters though none names it.
+            triggers: up to eight prompts, of up to 200 characters each, for which the memory matters although they do
+                not mention it.
 
         Returns:
             The memory as stored; or an existing one that says the same, now confirmed; or the one it withdraws. It says
@@ -156,15 +157,15 @@ class MemoryView(Facade):
         return redacted(engine.store, done, clean.redacted, author.channel)
 
     def update(self, fact_id: Named, **values: Any) -> Stored:
-        """Change a memory. New words make a new version with a new id; the old one stays for `as_of` and undo.
+        """Change a memory. A new text creates a new version with a new id; the old one stays for `as_of` and undo.
 
         When it was stored and said (`created_at`, `source_date`) stays as it was.
 
         Args:
             fact_id: its id, or the beginning of it.
-            values: new values: text, why, category, importance, entity, key, value, tags, decay_class, metadata... And
-                `triggers`, see `store`: they take the place of those that the caller gave before; of others' they do
-                not. An empty list removes them.
+            values: new values: text, why, category, importance, entity, key, value, tags, decay_class, metadata... Also
+                `triggers` (see `store`): these replace the ones this caller gave before, but not those of
+                others. An empty list removes them.
 
         Raises:
             InputError: a value is invalid.
@@ -283,7 +284,7 @@ class MemoryView(Facade):
         if receipt_to is not None and not callable(receipt_to):
             raise refused(receipt_to, "a function that takes a Receipt", "receipt_to")
         if self._engine.closed:
-            raise StoreClosedError("this memory is closed; reopen it with Memory.open()")
+            raise StoreClosedError("this Memory is closed; reopen it with Memory.open()")
         return self._engine.recall(prompt, self._context, asked, receipt_to)
 
     def why(self, turn: str | Receipt | None = None) -> Why:

@@ -80,7 +80,7 @@ def list_backups(folder: Path, output: Output) -> None:
 
 
 @operation()
-@click.option("--vectors", is_flag=True, help="Include vectors, so that nothing has to be re-embedded.")
+@click.option("--vectors", is_flag=True, help="Include vectors, so that an import need not re-embed anything.")
 @click.option("--journal", is_flag=True, help="Include the journal of changes, for reading.")
 @click.option(
     "--format",
@@ -100,7 +100,9 @@ def export(
     Example: perdure export memories.jsonl
     """
     if (form == "markdown" and (vectors or journal or daily)) or (form != "markdown" and former):
-        raise InputError("--former needs --format markdown; --vectors, --journal and --daily exclude it")
+        raise InputError(
+            "--former requires --format markdown, which cannot be combined with --vectors, --journal or --daily"
+        )
     if daily == (file is not None) or (daily and (vectors or journal)):
         raise InputError("give a FILE, or --daily without other options")
     with existing_store(folder) as store:
@@ -143,13 +145,17 @@ def move(folder: Path, output: Output, to: str, dry_run: bool) -> None:
     what = f"{counted(done.rows['facts'], 'memory')} and {counted(done.rows['journal'], 'change')}"
     output.line(f"{'Would move' if dry_run else 'Moved'} {what} to {done.to}")
     if not dry_run:
-        output.line(f"Moved {counted(done.conversations, 'conversation')}; {done.asked} recall checks passed")
+        output.line(
+            f"Moved {counted(done.conversations, 'conversation')}; passed {counted(done.asked, 'recall check')}"
+        )
         what = f"perdure config set {name} {value}" if value else f"perdure config unset {name}"
         output.line(f"Next: {what} (or set PERDURE_STORE_URL), and restart the programs that use the store")
 
 
 @operation()
-@click.option("--apply", "apply_", is_flag=True, help="Recover. Without it, only show what could be recovered.")
+@click.option(
+    "--apply", "apply_", is_flag=True, help="Recover; without this option, only show what could be recovered."
+)
 @click.option("--accept", is_flag=True, help="Accept facts.db as it is; if it is missing, start an empty one.")
 def recover(folder: Path, output: Output, apply_: bool, accept: bool) -> int:
     """Recover memories after facts.db was lost, replaced or damaged.
@@ -173,7 +179,7 @@ def recover(folder: Path, output: Output, apply_: bool, accept: bool) -> int:
 
 def _show_recovery(output: Output, found: Recovery, *, accept: bool) -> None:
     output.line(f"{found.said}." if found.said else "facts.db is current.")
-    header = ("source", "written", "memories", "recoverable", "for review", "purged", "problem")
+    header = ("source", "written", "memories", "recoverable", "to review", "purged", "problem")
     rows = [(s.source, minute_utc(s.at), s.holds, s.brings, s.waits, s.purged, s.problem) for s in found.brought]
     output.table(header, rows, none="")
     if found.turns:
@@ -201,5 +207,5 @@ def _refuse_shared(what: str) -> None:
     if Settings.load().store_url is not None:
         raise InputError(
             f"the memories are in PostgreSQL: restore a backup of the server. To {what} anyway, unset store_url "
-            "(PERDURE_STORE_URL); perdure move moves the folder to a server"
+            "(PERDURE_STORE_URL); to move that folder to a server afterwards: perdure move"
         )

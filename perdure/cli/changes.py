@@ -39,7 +39,7 @@ CHOICES = 10
 UNCHANGED = "Nothing changed."
 
 _triggers = click.option(
-    "--trigger", "triggers", multiple=True, help="What you might say when it matters; may be repeated."
+    "--trigger", "triggers", multiple=True, help="What you might say when this memory matters. Repeatable."
 )
 _scope = click.option("--scope", help='Scope: "global", "user:ID", "agent:ID", "project:ID"... Default: your own.')
 _type = click.option(
@@ -66,19 +66,19 @@ def store(
     Example: perdure store "The staging database is called heron." --tags infra
     """
     if (words is None) == (text is None):
-        raise click.UsageError("give the text once: as the argument or with --text")
+        raise click.UsageError("give the text either as the argument or with --text")
     given |= {"tags": tags or None, "triggers": triggers or None}
     print_stored(output, memory.store(text or words or "", channel=Channel.CLI, **given))
 
 
 @operation(model=True)
 @arguments_option("text category importance entity key value why tags decay_class", Update, Store)
-@click.option("--summary", help="Summary that replaces a long text in a recalled block.")
+@click.option("--summary", help="Summary to show instead of a long text in the recalled block.")
 @_triggers
 def update(memory: Memory, output: Output, fact_id: str, triggers: Sequence[str], **given: Any) -> None:
     """Change a memory and keep the former version.
 
-    A new text, slot or summary creates a new version with its own id and the former dates. `perdure history` shows
+    A new text, slot or summary creates a new version with its own id and the original dates. `perdure history` shows
     the versions; `perdure undo` reverts. Triggers replace those you gave before; `--trigger ""` removes them.
 
     Example: perdure update 1f0c9a3e --text "The staging database is called egret."
@@ -87,7 +87,7 @@ def update(memory: Memory, output: Output, fact_id: str, triggers: Sequence[str]
     if triggers:
         values["triggers"] = [] if triggers == ("",) else triggers
     if not values:
-        raise click.UsageError("name what to change, for example with --text, --category or --trigger")
+        raise click.UsageError("nothing to change; pass a new value, for example with --text, --category or --trigger")
     print_stored(output, memory.update(fact_id, **values))
 
 
@@ -99,7 +99,7 @@ def edit(memory: Memory, output: Output, which: str | None) -> int:
     VISUAL or EDITOR names the editor. If a query matches several memories, choose one; without an argument, choose from
     the newest. If the editor fails, or the text is unchanged or empty, nothing changes.
 
-    Exit code 1: nothing matched, or several memories matched and there is no terminal to ask on.
+    Exit code 1: nothing matched, or several memories matched and there is no terminal to choose on.
 
     Example: perdure edit "staging database"
     """
@@ -125,8 +125,8 @@ def edit(memory: Memory, output: Output, which: str | None) -> int:
 @click.argument("which", nargs=-1, metavar="[ID...|WORDS...]")
 @click.option("--scope", help="Forget everything in this scope.")
 @project_option
-@click.option("--after", help="Forget everything said at or after this time.")
-@click.option("--before", help="Forget everything said before this time.")
+@click.option("--after", help="Forget every memory dated at or after this time.")
+@click.option("--before", help="Forget every memory dated before this time.")
 @click.option("--category", help="With --scope, --after or --before: only this category.")
 def forget(
     memory: Memory, output: Output, which: tuple[str, ...], scope: str | None, after: str | None, before: str | None,
@@ -326,5 +326,5 @@ def _now(memory: Memory, fact_id: str) -> tuple[str, str]:
         fact = whichever(memory, fact_id)
     except NotFoundError:
         # An assigned memory is back with its former owner.
-        return "another user's", "(purged or not visible)"
+        return "belongs to another user", "(purged or not visible)"
     return state_of(fact, time.time()), fact.text

@@ -28,7 +28,7 @@ def config() -> None:
 
 
 @operation(config)
-@click.option("--changed", is_flag=True, help="Only settings that are set somewhere.")
+@click.option("--changed", is_flag=True, help="Only settings that are set explicitly.")
 def show(output: Output, changed: bool) -> None:
     """Show every setting, its value and its source.
 

@@ -23,6 +23,15 @@ from perdure.text.pluralize import counted
 
 MORE = "More: perdure stats (counts), perdure jobs (background), perdure doctor (setup), perdure verify (damage)"
 NONE = "No memories yet. Store one: perdure store TEXT"
+LABELS = {
+    "home": "data folder", "truth": "database", "facts": "memories", "llm": "language model",
+    "inbox": "turns to capture", "inbox_problem": "capture problem", "damaged": "damaged turns",
+    "unembedded": "memories without a vector", "outbox": "memories to index", "parked": "set aside after failures",
+    "review": "pending review", "left_out": "secrets left out", "exported": "last daily export", "timers": "jobs run by",
+    "failing": "failing jobs", "parked_expiry": "expiry paused", "auto_recall": "automatic recall",
+    "auto_capture": "automatic capture",
+}  # fmt: skip
+"""What `perdure status` calls a value, where that is not its name."""
 
 
 @operation()
@@ -36,7 +45,7 @@ def status(folder: Path, output: Output) -> int:
     state = lost_status(folder) or _asked(folder)
     values = state.to_dict()
     output.json(values)
-    told = [(name.replace("_", " "), value) for name, value in values.items() if value not in (None, ())]
+    told = [(LABELS.get(name, name.replace("_", " ")), value) for name, value in values.items() if value not in (None, ())]
     output.table(("", ""), told)
     output.line(MORE)
     return OK if isinstance(state, Status) else FOUND_NOTHING
@@ -51,7 +60,7 @@ def stats(memory: Memory, output: Output, everyone: bool, scope: str | None) -> 
     """
     if everyone:
         if scope is not None:
-            raise click.UsageError("--all and --scope exclude each other")
+            raise click.UsageError("--all and --scope cannot be combined")
         scopes = dict(memory.admin.scopes())
         output.both(
             {"total": sum(scopes.values()), "by_scope": scopes}, ("scope", "memories"), scopes.items(), none=NONE
@@ -66,26 +75,29 @@ def stats(memory: Memory, output: Output, everyone: bool, scope: str | None) -> 
 @click.argument("source", metavar="SCOPE")
 @click.option("--to", "whose", help='New owner: "user:ID"; for a session also "agent:ID user:ID".')
 @click.option("--all-users", is_flag=True, help="Assign to all users of the agent.")
-@click.option("--session", "sessions", multiple=True, help="Only memories from this conversation. Repeatable.")
+@click.option("--session", "sessions", multiple=True, help="Only memories from this session. Repeatable.")
 def assign(
     memory: Memory, output: Output, source: str, whose: str | None, all_users: bool, sessions: tuple[str, ...],
     dry_run: bool,
 ) -> int:  # fmt: skip
-    """Assign an agent's memories with no user to one or all users.
+    """Assign memories kept without a user to one user or all users.
 
-    Until then named users see none of them. Agent and session scopes can be assigned; "user:owner" is the default user.
+    Until then, named users cannot see them. Agent and session scopes can be assigned; "user:owner" is the default user.
     Exit code 1: nothing to assign.
 
     Example: perdure assign agent:main --to user:alice --dry-run
     """
     if (whose is None) != all_users:
-        raise click.UsageError("name the new owner: --to user:ID or --all-users")
+        raise click.UsageError("specify the new owner with either --to user:ID or --all-users")
     done = memory.admin.assign(source, whose or f"user:{EVERYONE}", sessions=sessions, dry_run=dry_run)
     output.json(done, dry_run=dry_run)
     what = f"{counted(done.memories, 'memory')} and {counted(done.conversations, 'conversation')}"
     output.line(f"{'Would assign' if dry_run else 'Assigned'} {what} from {done.source} to {done.target}")
     if done.left:
-        output.line(f"Not assigned: {counted(done.left, 'conversation')}; {done.target} has ones with the same ids")
+        output.line(
+            f"Not assigned: {counted(done.left, 'conversation')}; {done.target} already has conversations "
+            "with the same ids"
+        )
     if done.batch and Scope.parse(done.target).kind == "agent":
         options = naming(Scope.parse(done.target))
         output.line(f"Undo: perdure undo --batch {done.batch} {options}")
@@ -112,7 +124,11 @@ def jobs(context: click.Context, home: Path | None, agent: str | None, user: str
         for name, state in found.items()
     )  # fmt: skip
     output.both({"timers": timers, "jobs": found}, ("job", "last run", "next run", "failures", "result"), rows)
-    output.line({"none": "No process is running them now; a connected host will."}.get(timers, f"Run by {timers}."))
+    output.line(
+        {"none": "Nothing is running them now; they run while a connected host is open."}.get(
+            timers, f"Run by {timers}."
+        )
+    )
 
 
 @operation(jobs, "run", model=True)

@@ -46,7 +46,7 @@ def search(
 ) -> int:  # fmt: skip
     """Search memories by keywords and meaning, best match first.
 
-    Memories that are never recalled automatically are also found, and marked. Exit code 1: there are no memories.
+    Also finds memories that are never recalled automatically, and marks them. Exit code 1: there are no memories.
 
     Example: perdure search "staging database" --category entity --limit 5
     """
@@ -58,7 +58,7 @@ def search(
          hit.marks, *places.get(hit.fact.id, ()), hit.fact.text)
         for hit in hits
     ]  # fmt: skip
-    header = ("id", "score", "match", "day", "category", "marks", *places.get("", ()), "text")
+    header = ("id", "score", "match", "day", "category", "hidden because", *places.get("", ()), "text")
     output.both({"results": hits}, header, rows, none="No memories to search. Store one: perdure store TEXT")
     return OK if hits else FOUND_NOTHING
 
@@ -68,7 +68,7 @@ def search(
 @_superseded
 @project_option
 def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: str | None, **asked: Any) -> int:
-    """Show memories about an entity, or about one key of it.
+    """Show memories about an entity, or about one of its attributes.
 
     If there are none, show memories that mention it. Exit code 1: nothing found.
 
@@ -93,13 +93,13 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
     help="Only this state. Repeatable.",
 )
 @arguments_option("category entity tag as_of", Recall)
-@click.option("--after", help="Only said at or after this time.")
-@click.option("--before", help="Only said before this time.")
+@click.option("--after", help="Only memories dated at or after this time.")
+@click.option("--before", help="Only memories dated before this time.")
 @click.option("--pinned", is_flag=True, help="Only pinned memories.")
 @click.option("--fading", is_flag=True, help="Only memories that expire, with the time and reason.")
 @click.option("--all", "everyone", is_flag=True, help="Include memories of other users.")
 @limit_option()
-@click.option("--behind", metavar="ID", help="Cursor: id of the previous page's last memory.")
+@click.option("--behind", metavar="ID", help="Continue after this id, the last one of the previous page.")
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Results to skip.")
 def list_(
     memory: Memory, output: Output, category: str | None, entity: str | None, scope: str | None, after: str | None,
@@ -172,14 +172,14 @@ def history(memory: Memory, output: Output, fact_id: str | None, since: int, lim
     texts = {each.fact.id: each.fact.text for each in changes}
     rows = [_row(each, partial(_text_of, memory, texts)) for each in changes]
     none = "No changes yet. Store a memory: perdure store TEXT"
-    output.table(("number", "time", "change", "by", "id", "text", "other", "its text"), rows, none=none)
+    output.table(("number", "time", "change", "by", "id", "text", "other id", "other text"), rows, none=none)
 
 
 @operation(reads=True)
 @click.option("--depth", default=2, show_default=True, help="Maximum link distance, 1 to 10.")
 @arguments_option("as_of", Recall)
 def graph(memory: Memory, output: Output, fact_id: str, depth: int, as_of: str | None) -> None:
-    """Show the memories linked to one, as a tree.
+    """Show the memories linked to a given memory, as a tree.
 
     Example: perdure graph 1f0c9a3e --depth 3
     """

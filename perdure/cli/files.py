@@ -27,7 +27,7 @@ _root = click.argument("root", metavar="FOLDER", type=click.Path(path_type=Path)
 @operation(model=True)
 @click.option("--force", is_flag=True, help="Rebuild the index from the files.")
 def index(memory: Memory, output: Output, force: bool) -> None:
-    """Update the index of files and conversations, with vectors.
+    """Update the index of files and conversations, including vectors.
 
     Example: perdure index
     """
@@ -42,7 +42,7 @@ def index(memory: Memory, output: Output, force: bool) -> None:
     if left is None:
         output.line("No embedding model: passages are found by keywords only")
     elif left:
-        output.line(f"{left} passages have no vector yet; a background job adds them")
+        output.line(f"{counted(left, 'passage')} without a vector yet; a background job will add them")
     _skipped(output, synced.skipped)
 
 
@@ -76,7 +76,7 @@ def status(memory: Memory, output: Output, deep: bool) -> None:
     output.table(("kind", "folder", "scope"), found.roots, none=none)
     differing = (("added", found.added), ("changed", found.changed), ("removed", found.removed))
     rows = [(what, path) for what, paths in differing for path in paths]
-    output.table(("to index", "file"), rows)
+    output.table(("difference", "file"), rows)
     _skipped(output, found.skipped)
 
 
@@ -134,14 +134,16 @@ def read(memory: Memory, output: Output, path: str, start: int | None, lines: in
 )
 @click.option("--pattern", help="Which files of an extra folder to include; default: **/*.md.")
 def add(memory: Memory, output: Output, root: Path, kind: str, pattern: str | None) -> None:
-    """Add a folder to search.
+    """Add a folder to the search.
 
     FOLDER is a workspace, an extra folder or .md file, or a folder of JSONL conversations.
 
     Example: perdure files add ./notes --kind extra --pattern "work/**/*.md"
     """
     if pattern is not None and kind != "extra":
-        raise InputError(f"--pattern {pattern!r} needs --kind extra, not {kind}")
+        raise InputError(
+            f"--pattern {pattern!r} only applies to --kind extra, not {kind}; omit it or pass --kind extra"
+        )
     if not root.exists():
         raise InputError(f"no such folder: {root}; create it or correct the path")
     memory.files.add(root, cast("Kind", kind), pattern=pattern or "**/*.md")
@@ -168,7 +170,7 @@ def remove(memory: Memory, output: Output, root: Path, dry_run: bool) -> None:
     if dry_run:
         output.table(("would be removed", "folder", "scope"), roots)
     else:
-        output.line(f"Removed {wanted} from the search; its files were not touched")
+        output.line(f"No longer searching {wanted}; its files were not touched")
 
 
 @operation(files)
@@ -186,7 +188,7 @@ def note(memory: Memory, output: Output, text: str, title: str) -> None:
 @operation(files)
 @click.option("--session", help="Session id; default: the one in the file, else the file name.")
 def transcript(memory: Memory, output: Output, file: Path, session: str | None) -> None:
-    """Add a conversation to search.
+    """Add a conversation to the search.
 
     The file is JSONL or a JSON list of messages with role and content.
 

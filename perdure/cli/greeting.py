@@ -17,7 +17,7 @@ from perdure.parts import part
 from perdure.store.access import opened
 from perdure.store.folder import was_opened
 
-ABOUT = "perdure: long-term memory for AI agents, on this machine only"
+ABOUT = "perdure: long-term memory for AI agents, kept on this machine"
 SHOWN = 5
 """Importable sources that are listed."""
 LIVE = "SELECT count(*) FROM facts WHERE forgotten_at IS NULL AND superseded_at IS NULL"
@@ -45,7 +45,7 @@ def greeting(output: Output) -> None:
         ("memories", "unknown: see perdure status" if memories is None else memories or "none yet"),
         ("connected", [name for name, connected in hosts.items() if connected]),
         ("not connected", [name for name, connected in hosts.items() if not connected]),
-        *(("to import", f"{path} ({kind})") for kind, path in sources[:SHOWN]),
+        *(("importable", f"{path} ({kind})") for kind, path in sources[:SHOWN]),
         ("", f"{more} more" if more > 0 else ""),
     ]
     output.table(("", ""), [row for row in rows if row[1]])
@@ -70,7 +70,7 @@ def _memories() -> int | None:
 
 def _next(hosts: dict[str, bool], memories: int | None, sources: list[tuple[str, Path]]) -> Iterator[tuple[str, str]]:
     if hosts and not any(hosts.values()):
-        yield "perdure connect", "give the agents on this machine memory"
+        yield "perdure connect", "connect the agents on this machine"
     if not memories:
         if sources:
             yield f"perdure import {shlex.quote(str(sources[0][1]))} --dry-run", "see what would be imported"

@@ -96,7 +96,7 @@ class Commands(click.Group):
 @click.option("--json", "as_json", is_flag=True, help="Without a command: print the greeting as JSON.")
 @click.pass_context
 def cli(ctx: click.Context, as_json: bool) -> None:
-    """Long-term memory for AI agents that just works.
+    """Long-term memory that just works, for AI agents.
 
     \b
     Exit codes:
@@ -205,5 +205,5 @@ def main() -> None:
         _discard()
         sys.exit(1)
     except click.Abort:
-        complain("Abort", "stopped")
+        complain("Abort", "aborted")
         sys.exit(STOPPED)

@@ -34,7 +34,7 @@ from perdure.text.pluralize import counted
 POLL_SECONDS = 0.2
 RESTART_SECONDS = 2.0
 PATIENCE_SECONDS = 300.0
-NONE = "No vectors yet. They come with the first memory: perdure store TEXT"
+NONE = 'No vectors yet. They are created with the first memory: perdure store "TEXT"'
 
 
 @click.group()
@@ -49,7 +49,7 @@ def model() -> None:
 def status(folder: Path, output: Output) -> None:
     """Show the current and former models and a switch in progress.
 
-    Also show how it compares with the former model, on questions made from your memories.
+    Also show how the current model compares with the former one on questions made from your memories.
 
     Example: perdure model status
     """
@@ -98,7 +98,7 @@ def list_models(folder: Path, output: Output) -> None:
 
 @operation(model)
 def fetch(output: Output, name: str, dry_run: bool) -> None:
-    """Download a local model from the hub. No other command does so.
+    """Download a local model from the hub. No other command downloads anything.
 
     The files are checked against known sha256 sums. An interrupted download resumes.
 
@@ -131,7 +131,7 @@ def fetch(output: Output, name: str, dry_run: bool) -> None:
 def use(folder: Path, output: Output, name: str, dry_run: bool) -> None:
     """Switch to a local model.
 
-    Short for `switch --embedder onnx --model NAME`.
+    Shorthand for `switch --embedder onnx --model NAME`.
 
     Example: perdure model use bge-small-en-v1.5
     """
@@ -170,7 +170,7 @@ def rollback(folder: Path, output: Output, dry_run: bool) -> None:
 
 @operation(model)
 def prune(folder: Path, output: Output, dry_run: bool) -> None:
-    """Delete the vectors of former models. No rollback afterwards.
+    """Delete the vectors of former models. You cannot roll back afterwards.
 
     Example: perdure model prune --dry-run
     """
@@ -188,7 +188,7 @@ def _switch(folder: Path, output: Output, embedder: str | None, model_name: str 
     settings = Settings.load({name: value for name, value in given.items() if value is not None})
     space = _named(settings)
     if space is None:
-        raise SettingsError("no model to switch to: embedder is 'none'; name one: perdure model switch --embedder NAME")
+        raise SettingsError("no model to switch to: embedder is 'none'; pass one: perdure model switch --embedder NAME")
     with existing_store(folder, "empty") if dry_run else closing(open_store(folder)) as store:
         former = store.space()
         begun = former is not None and former.id != space.id
@@ -278,7 +278,7 @@ def _compared(present: VectorSpace | None) -> tuple[str, str | None]:
         return "none", None
     if present is None or own.id == present.id:
         return own.name, None
-    advice = f"the store uses {present.name}; switch it with perdure model switch, or change the settings"
+    advice = f"the store uses {present.name}; to switch it, run perdure model switch, or change the settings"
     return own.name, advice
 
 
@@ -302,7 +302,10 @@ def _follow(store: Store, space: VectorSpace, settings: Settings, *, quiet: bool
                 now = time.monotonic()
                 moved, shown = (now if done > shown else moved), max(done, shown)
                 if problem or now - moved > PATIENCE_SECONDS:
-                    raise ModelError(f"switch to {space.name} stalled: {problem or 'the worker makes no progress'}")
+                    raise ModelError(
+                        f"switch to {space.name} stalled: {problem or 'the worker is making no progress'}; "
+                        "it resumes when a host uses the store, and perdure model rollback cancels it"
+                    )
                 # Another process's worker may hold the store and stop early.
                 if now - started > RESTART_SECONDS:
                     started = now

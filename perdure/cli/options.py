@@ -26,12 +26,14 @@ MAX_LIMIT = 10_000
 HERE = "here"
 """The project name that means the current folder."""
 
-dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, without doing it.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 home_option = click.option("--home", type=click.Path(path_type=Path), help="Data folder, if not the default one.")
 agent_option = click.option("--agent", help="Act as this agent.")
 user_option = click.option("--user", help="Act as this user instead of the owner.")
-project_option = click.option("--project", metavar="NAME", help="Only this repository; `here`: the current folder's.")
+project_option = click.option(
+    "--project", metavar="NAME", help="Only this repository; `here` means the current folder's repository."
+)
 
 
 scope_option = click.option("--scope", help="Only this scope.")
@@ -131,7 +133,7 @@ def _check(scope: str | None, agent: str | None, user: str | None) -> None:
     wanted = audience.meant(Scope.parse(scope))
     if wanted.kind not in SHARED and not audience.may_read(wanted):
         how = f"; add {naming(wanted)}" if wanted.kind != "session" else ""
-        raise ScopeError(f"scope {wanted} can be read only by its own {wanted.kind}{how}")
+        raise ScopeError(f"scope {wanted} is readable only by that {wanted.kind}{how}")
 
 
 def naming(scope: Scope) -> str:

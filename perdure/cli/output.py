@@ -213,7 +213,7 @@ def confirm(question: str) -> None:
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        raise InputError("no terminal to ask on; to confirm, repeat with --yes") from None
+        raise InputError("cannot ask for confirmation without a terminal; to confirm, repeat with --yes") from None
     if not agreed:
         raise click.Abort
 
@@ -245,7 +245,9 @@ def choose(verb: str, count: int) -> list[int]:
 def edited(text: str) -> str | None:
     """Open a text in the user's editor; None: unchanged, not saved, or emptied."""
     if not sys.stdin.isatty() and not {"VISUAL", "EDITOR"} & os.environ.keys():
-        raise InputError("no terminal to edit in; set EDITOR to a program that changes a file")
+        raise InputError(
+            "cannot open an editor without a terminal; set EDITOR to a program that edits the file non-interactively"
+        )
     try:
         saved = click.edit(f"{text}\n", extension=".md")
     except click.ClickException as error:

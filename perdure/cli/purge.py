@@ -66,7 +66,7 @@ def purge(
         if not yes:
             if not output.as_json:
                 _planned(store, output, chosen)
-            confirm("Remove for good?")
+            confirm("Erase permanently?")
         dismiss(folder)
         made = remove(store, [item.id for item in chosen], AUTHOR)
         return _show(output, [item for item in _finish(store, output) if item.id == made.id])
@@ -76,7 +76,7 @@ def purge(
 def scrub(folder: Path, output: Output, dry_run: bool) -> int:
     """Remove secrets from stored memories. No undo.
 
-    Exit code 1: old bytes are still on disk.
+    Exit code 1: traces of the secrets are still on disk.
 
     Example: perdure scrub --dry-run
     """
@@ -91,7 +91,7 @@ def scrub(folder: Path, output: Output, dry_run: bool) -> int:
 @operation()
 @click.option("--purge-data", is_flag=True, help="Also remove all memories, backups and secrets.")
 def uninstall(folder: Path, output: Output, purge_data: bool, dry_run: bool, yes: bool) -> None:
-    """Uninstall perdure from its host, optionally with all its data.
+    """Prepare to uninstall perdure, optionally deleting all its data.
 
     Memories stay unless you pass --purge-data. Disconnect all hosts first: their hooks would run nothing.
 
@@ -106,17 +106,17 @@ def uninstall(folder: Path, output: Output, purge_data: bool, dry_run: bool, yes
     if recorded is not None:
         output.line(f"{recorded[0]} no longer uses the data folder {recorded[1]}.")
     if found is None:
-        output.line(f"Keeps the memories in {folder}; --purge-data removes them.")
+        output.line(f"The memories in {folder} are kept; --purge-data removes them.")
     else:
         output.line(f"Removes from {folder} ({found.size / 1e6:.1f} MB):")
         output.table(("",), [(path.name,) for path in found.made])
         if found.others:
-            output.line("Keeps other files there:")
+            output.line("Other files there are kept:")
             output.table(("",), [(path.name,) for path in found.others])
     if not dry_run:
         if found is not None:
             if not yes:
-                confirm("Remove for good?")
+                confirm("Erase permanently?")
             dismiss(folder)
             left = _left_elsewhere(folder)
             remove_all(folder)
@@ -197,7 +197,7 @@ def _finish(store: Store, output: Output) -> list[Purge]:
 
 def _plan(store: Store, ids: tuple[str, ...], query: str | None) -> list[Doomed]:
     if not ids and not (query or "").strip():
-        raise InputError("name what to purge: ids, --query TEXT or --status")
+        raise InputError("specify what to purge: IDs or --query TEXT; or pass --status")
     with store.database.read() as connection:
         chosen = [resolve(connection, prefix) for prefix in ids]
         chosen += holding(connection, query.strip()) if query else []
@@ -222,7 +222,7 @@ def _show(output: Output, found: list[Purge]) -> int:
     for item in found:
         output.line(f"{minute(item.asked_at)}  {counted(len(item.facts), 'memory')}  {item.state}  {item.id}")
         if item.waiting:
-            output.line(f"  pending: {item.waiting}. Retry: perdure purge --status")
+            output.line(f"  not certified yet: {item.waiting}. Retry: perdure purge --status")
         for path, kind in item.kept:
             output.line(f"  still in: {path} ({kind})")
         if item.damaged:

@@ -34,7 +34,11 @@ HEADER = ("id", "verdict", "score", "probability", "cosine", "words", "retriever
 @click.option("--explain", is_flag=True, help="Also show rejected memories, scores and retrievers.")
 @click.option("--why-not", "fact_id", metavar="ID", help="Explain why this memory is not recalled.")
 @arguments_option("as_of tag", Recall)
-@click.option("--expand", is_flag=True, help="Also search rewordings by the language model, if one is set.")
+@click.option(
+    "--expand",
+    is_flag=True,
+    help="Also search for rewordings of the query by the language model, if one is configured.",
+)
 @project_option
 def recall(
     memory: Memory, output: Output, query: str, explain: bool, fact_id: str | None, as_of: str | None, **asked: Any
@@ -87,7 +91,8 @@ def _where(context: click.Context, _: click.Parameter, name: str | None) -> str 
 @click.option(
     "--host",
     is_eager=True,
-    help="As seen in this host, such as claude-code: without private memories and what its own files already say.",
+    help="As this host would show it, such as claude-code: without private memories, and without what its "
+    "own files already say.",
 )
 def opening(memory: Memory, output: Output, host: str | None) -> None:
     """Show what a session would start with.
@@ -101,7 +106,7 @@ def opening(memory: Memory, output: Output, host: str | None) -> None:
     output.json({"block": found.block, "tokens": found.tokens, "items": found.items, "more": found.more})
     for item in found.items:
         output.line(f"[{item.why}] {item.text}")
-    output.line(found.more or ("" if found.items else "A session would start with nothing."))
+    output.line(found.more or ("" if found.items else "A session would start without any memories."))
 
 
 @operation(reads=True)
@@ -125,10 +130,10 @@ def why(memory: Memory, output: Output, turn: str | None, everything: bool) -> N
 
 
 @operation(name="why-not", reads=True)
-@click.argument("fact_id", metavar="FACT")
+@click.argument("fact_id", metavar="ID")
 @click.argument("turn", required=False)
 def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> None:
-    """Explain why a memory was not recalled in a turn.
+    """Explain why a turn did not recall a memory.
 
     Without TURN, explain the last one.
 
@@ -140,7 +145,9 @@ def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> N
 
 
 @operation(name="eval", model=True, reads=True)
-@click.option("--size", type=_size, default=50, show_default=True, help="Maximum number of memories to ask about.")
+@click.option(
+    "--size", type=_size, default=50, show_default=True, help="Number of memories to make questions from, at most."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option("--compare", "earlier", type=_file, help="Earlier --json output to compare with.")
 def eval_(memory: Memory, output: Output, size: int, seed: int, earlier: Path | None) -> int:
@@ -203,7 +210,7 @@ def _row(each: Considered) -> tuple[str, ...]:
         f"{each.coverage:.2f}" if each.legs is not None else "",
         _pairs(each.legs),
         _pairs(each.factors),
-        ", ".join(filter(None, (f"by its trigger: {each.trigger}" if each.trigger else "", _pairs(each.reasons)))),
+        ", ".join(filter(None, (f"matched its trigger: {each.trigger}" if each.trigger else "", _pairs(each.reasons)))),
         "(purged or not visible)" if each.gone else each.text,
     )
 
@@ -213,7 +220,7 @@ def _print_why_not(output: Output, memory: Memory, fact_id: str, sentence: str) 
         output.line(f"{fact_id[:SHORT_ID]} {whichever(memory, fact_id).text}")
     except NotFoundError:
         output.line(f"{fact_id[:SHORT_ID]} (purged or not visible)")
-    output.line(f"Not recalled: {sentence}.")
+    output.line(f"{'Recalled' if sentence.startswith(RECALLED) else 'Not recalled'}: {sentence}.")
 
 
 def _pairs(values: Mapping[str, float] | None) -> str:
@@ -229,10 +236,13 @@ def _print(output: Output, result: Evaluation) -> None:
         f"Sample: {result.sampled} of {counted(result.facts, 'memory')}; model: {result.model or 'none, keywords only'}"
     )
     output.table(("questions", "asked", "top 1", "top 3", "top 5", "in block", "tokens"), rows)
-    output.line(f"Silent on {_share(result.silence)} of {counted(result.foreign, 'unrelated question')}.")
+    output.line(
+        f"Recalled nothing for {_share(result.silence)} of "
+        f"{counted(result.foreign, 'unrelated question')}, as it should."
+    )
     output.line(f"Leaks from other users: {result.leaks}. Tokens per turn: {_plain(result.tokens)}.")
     if result.marks:
-        output.line(f"Your feedback: {result.marks_right} of {counted(result.marks, 'mark')} met.")
+        output.line(f"Recall now agrees with {result.marks_right} of your {counted(result.marks, 'mark')}.")
 
 
 def _print_differences(

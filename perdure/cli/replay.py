@@ -274,7 +274,7 @@ class Summary:
 
     def judge(self, expected: ScriptTurn, texts: list[str]) -> list[str]:
         """Count a turn; return what was wrong with it, in words."""
-        wrong = [f"never expected: {word}" for word in expected.never for text in texts if word in text]
+        wrong = [f"must not be recalled: {word}" for word in expected.never for text in texts if word in text]
         self.false_injections += len(wrong)
         if expected.expect is None:
             return wrong
@@ -343,7 +343,7 @@ def folder(keep: Path | None) -> Iterator[Path]:
 @click.option("--script", "script_file", type=click.Path(path_type=Path), help="Script to play (docs/demo.md).")
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the store in this folder.")
 def demo(output: Output, script_file: Path | None, keep: Path | None) -> int:
-    """Play two sessions in which an agent remembers.
+    """Replay two sample sessions and watch an agent remember.
 
     Example: perdure demo
     """
@@ -354,7 +354,7 @@ def demo(output: Output, script_file: Path | None, keep: Path | None) -> int:
     output.json(summary)
     output.rule("summary")
     output.table(("", ""), [(name.replace("_", " "), value) for name, value in asdict(summary).items()])
-    output.line("Everything was remembered." if summary.ok else "Something went wrong, see above.", style="bold")
+    output.line("Everything was remembered." if summary.ok else "Something went wrong; see above.", style="bold")
     if keep is not None:
         output.line(f"Store: {keep}")
     return int(not summary.ok)
@@ -370,7 +370,7 @@ def _reporter(output: Output) -> Report:
         for text in captured:
             output.line(f"  captured   {text}", style="cyan")
         for what in wrong:
-            output.line(f"  WRONG      {what}", style="red")
+            output.line(f"  FAILED     {what}", style="red")
         recall_ms, capture_ms = turn.recall_seconds * 1e3, turn.capture_seconds * 1e3
         output.line(f"  recall {recall_ms:.1f} ms, acknowledged in {capture_ms:.1f} ms", style="dim")
 

@@ -35,8 +35,8 @@ LIMIT = 100
 
 
 @click.group(invoke_without_command=True)
-@click.option("--replaced", is_flag=True, help="List what was replaced or withdrawn instead.")
-@click.option("--since", help="With --replaced: only from this time on.")
+@click.option("--replaced", is_flag=True, help="Instead, list memories that were replaced or withdrawn.")
+@click.option("--since", help="With --replaced: only changes since this time.")
 @limit_option(LIMIT)
 @store_options
 @click.pass_context
@@ -50,22 +50,22 @@ def review(context: click.Context, /, replaced: bool, since: str | None, **given
     Example: perdure review --replaced --since 2026-01-15
     """
     if since is not None and not replaced:
-        raise click.UsageError("--since needs --replaced")
+        raise click.UsageError("--since requires --replaced; add it")
     if context.invoked_subcommand is None:
         if replaced:
             context.invoke(_replaced, since=since, **given)
         else:
             context.invoke(list_waiting, **given)
     elif replaced:
-        raise click.UsageError(f"--replaced does not go with the command {context.invoked_subcommand}")
+        raise click.UsageError(f"--replaced cannot be combined with the command {context.invoked_subcommand}")
 
 
 @operation(review, "list", reads=True)
 def list_waiting(memory: Memory, output: Output, limit: int = LIMIT) -> None:
     """List pending items, with their kind.
 
-    A memory about another one is shown with it. If you approve an agent's request, the other one is replaced or
-    forgotten.
+    A memory that concerns another one is shown together with it. If you approve an agent's request, the other one is
+    replaced or forgotten.
 
     Example: perdure review list --json
     """
@@ -74,7 +74,10 @@ def list_waiting(memory: Memory, output: Output, limit: int = LIMIT) -> None:
     about = {fact.id: other for fact in facts if (other := beside(memory, fact)) is not None}
     _print(output, facts, about, lines, turns)
     if not (facts or lines or turns):
-        output.line("Nothing pending. Look for duplicates: perdure review audit; for MEMORY.md: perdure review propose")
+        output.line(
+            "Nothing pending. Find duplicates: perdure review audit. Propose lines for MEMORY.md: perdure "
+            "review propose"
+        )
 
 
 @operation(review)
@@ -131,7 +134,7 @@ def propose(memory: Memory, output: Output, dry_run: bool) -> None:
 
 @operation(review)
 def drop(memory: Memory, output: Output, ids: tuple[str, ...], dry_run: bool) -> None:
-    """Remove failed or damaged turns for good.
+    """Permanently remove failed or damaged turns.
 
     Turns that still wait to be captured cannot be removed.
 
@@ -151,14 +154,14 @@ def _replaced(memory: Memory, output: Output, since: str | None, limit: int) -> 
          else ("", "")), each.reason)
         for each in found
     ]  # fmt: skip
-    header = ("id", "day", "text", "replaced by", "its text", "why")
+    header = ("id", "day", "text", "replaced by", "new text", "why")
     output.both({"replaced": found}, header, rows, none="Nothing was replaced or withdrawn.")
 
 
 @operation(review, reads=True)
 @click.option("--fix", is_flag=True, help="Choose which to forget; revert with `perdure undo`.")
 def audit(memory: Memory, output: Output, fix: bool, dry_run: bool, yes: bool) -> int:
-    """Find duplicate, echoed and outdated memories.
+    """Find duplicates, echoes and outdated memories.
 
     Exit code 1: suspects are left; 2: --fix without --yes and without a terminal.
 
@@ -178,7 +181,7 @@ def audit(memory: Memory, output: Output, fix: bool, dry_run: bool, yes: bool) -
     if found.batch:
         output.line(f"Undo: perdure undo --batch {found.batch}")
     if waits and not asks:
-        tell("Nothing was forgotten: no terminal to ask on. To forget all of them, repeat with --yes.")
+        tell("Nothing was forgotten: cannot ask without a terminal. To forget all of them, repeat with --yes.")
         return NOT_ASKED
     return int(found.fixed < len(found.suspects))
 

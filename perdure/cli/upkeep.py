@@ -36,7 +36,7 @@ def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: b
 
 @operation(model=True)
 @click.option("--days", type=float, help="Days to look back; default: 14.")
-@click.option("--observations", type=int, help="Minimum memories for a pattern; default: 2.")
+@click.option("--observations", type=int, help="Minimum number of memories that form a pattern; default: 2.")
 def reflect(memory: Memory, output: Output, days: float | None, observations: int | None, dry_run: bool) -> None:
     """Find patterns in memories from different days, with evidence.
 
@@ -72,7 +72,7 @@ def distill(memory: Memory, output: Output, dry_run: bool) -> None:
 def classify(memory: Memory, output: Output, dry_run: bool) -> None:
     """Assign a category to memories in "other".
 
-    A language model decides if one is set, else their words, then similar memories.
+    A language model decides, if one is configured; otherwise the words of each memory, then similar memories.
 
     Example: perdure classify --dry-run
     """
@@ -111,7 +111,7 @@ def prune(memory: Memory, output: Output, dry_run: bool, yes: bool) -> int:
 
 @click.group()
 def checkpoint() -> None:
-    """Save an intent, its state and expected result for four hours.
+    """Save and show checkpoints of work, each kept for four hours.
 
     Example: perdure checkpoint restore
     """

@@ -62,7 +62,7 @@ def verify(folder: Path, output: Output, repair: bool, anchor: Path | None, dry_
 def anchor(folder: Path, output: Output) -> None:
     """Print an anchor line for a later `perdure verify`.
 
-    Keep it elsewhere: it proves that the store was not rolled back.
+    Keep it outside the data folder: it lets you prove later that the store was not rolled back.
 
     Example: perdure anchor --json
     """
@@ -80,7 +80,7 @@ def _show(output: Output, folder: Path, found: list[Finding], left: list[Finding
         output.line(f"Repaired {counted(len(fixed), 'finding')}:")
     output.table(("what", "where"), [(finding.what, finding.where) for finding in fixed])
     rows = [(finding.what, finding.where, finding.fixable, finding.hint) for finding in left]
-    output.table(("what", "where", "--fix", "what to do"), rows)
+    output.table(("what", "where", "--fix", "remedy"), rows)
     output.line(f"{counted(len(left), 'finding')}." if left else "No damage found.")
     return FINDINGS if left else SOUND
 
@@ -93,7 +93,8 @@ def _values(finding: Finding) -> dict[str, Any]:
 @click.option(
     "--foreign",
     type=click.Path(path_type=Path),
-    help="Instead, check the memories at this path: secrets, injections, stale, duplicates, contradictions.",
+    help="Instead, check the memories at this path for secrets, injections, duplicates, contradictions and "
+    "stale entries.",
 )
 def doctor(output: Output, foreign: Path | None, home: Path | None) -> int:
     """Diagnose the setup and suggest fixes.
@@ -111,7 +112,7 @@ def doctor(output: Output, foreign: Path | None, home: Path | None) -> int:
 
     found = [*examine(home), *part("hosts.openclaw.install").checkups(), *part("hosts.connect.survey").checkups()]
     wrong = [each for each in found if each.wrong]
-    rows = [("WRONG" if each.wrong else "ok", each.name, each.state) for each in found]
+    rows = [("PROBLEM" if each.wrong else "ok", each.name, each.state) for each in found]
     told = {"healthy": not wrong, "checks": [each.to_dict() for each in found]}
     output.both(told, ("", "check", "state"), rows)
     if wrong:
@@ -126,7 +127,7 @@ def _show_foreign(audit: Any, output: Output) -> int:
     output.json(audit.to_dict())
     rows = [(each.kind, each.where, each.text, each.evidence) for each in audit.findings]
     output.table(("what", "where", "text", "why"), rows)
-    counts = [f"{count} {kind}" for kind, count in audit.to_dict()["counts"].items() if count]
+    counts = [counted(count, {"stale": "stale entry"}.get(kind, kind)) for kind, count in audit.to_dict()["counts"].items() if count]
     counts += [f"{audit.unreadable} unreadable"] if audit.unreadable else []
     output.line(f"Checked {counted(audit.texts, 'text')} of {audit.kind}: {', '.join(counts) or 'no problems'}.")
     return 1 if audit.findings or audit.unreadable else 0

@@ -211,7 +211,7 @@ class Memory:
         wanted = {**_flat(filters), **{name: value for name, value in given.items() if value is not None}}
         ids = {name: checked_id(wanted[name], name.removesuffix("_id")) for name in _IDS if name in wanted}
         if not ids:
-            raise InputError(f"say whose memories you mean: give one of {', '.join(_IDS)}")
+            raise InputError(f"specify whose memories you mean: pass one of {', '.join(_IDS)}")
         user = named_user(ids["user_id"]) if "user_id" in ids else None
         # Of a user the agent is only a mark: who asks for the user alone is to find it, too.
         agent = None if user else ids.get("agent_id", _HOST)

@@ -156,13 +156,21 @@ class GuardedEmbedder:
         except ModelError:
             raise
         except Exception as error:
-            raise ModelError(f"embedder {self.identity.model} raised {type(error).__name__}") from error
+            raise ModelError(
+                f"embedder {self.identity.model} raised {type(error).__name__}; use another model, or "
+                "report it to its author"
+            ) from error
         expected = (len(texts), self.identity.dims)
         if vectors.shape != expected:
-            raise ModelError(f"embedder {self.identity.model} returned shape {vectors.shape}, not {expected}")
+            raise ModelError(
+                f"embedder {self.identity.model} returned shape {vectors.shape}, expected {expected}; use "
+                "another model, or report it to its author"
+            )
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not (np.isfinite(vectors).all() and (norms > 0).all()):
-            raise ModelError(f"embedder {self.identity.model} returned a zero vector")
+            raise ModelError(
+                f"embedder {self.identity.model} returned a zero vector; use another model, or report it to its author"
+            )
         vectors = vectors / norms
         return vectors
 
@@ -173,7 +181,10 @@ class GuardedEmbedder:
         try:
             return self._counted.first(text, self._inner.count_tokens(text))
         except Exception as error:
-            raise ModelError(f"tokenizer of {self.identity.model} raised {type(error).__name__}") from error
+            raise ModelError(
+                f"tokenizer of {self.identity.model} raised {type(error).__name__}; use another model, or "
+                "report it to its author"
+            ) from error
 
     def interrupt(self) -> None:
         """Make running calls end soon."""

@@ -68,7 +68,9 @@ class PerdureStore(Facade, base.BaseStore):
             SettingsError, StoreError: see `Memory.open`.
         """
         if memory is not None and settings:
-            raise InputError(f"{', '.join(settings)} cannot be set for a memory that is already open")
+            raise InputError(
+                f"{', '.join(settings)} cannot be set on a Memory that is already open; pass them to Memory.open"
+            )
         self._owned = Memory.open(**settings) if memory is None else None
         opened = memory or self._owned
         if not isinstance(opened, MemoryView):
@@ -232,7 +234,7 @@ def _checked(namespace: _Namespace) -> _Namespace:
     """Return a namespace if its labels can be joined by full stops."""
     for label in namespace:
         if not isinstance(label, str) or not label or "." in label:
-            raise base.InvalidNamespaceError(f"label {label!r} of a namespace must be a string without full stops")
+            raise base.InvalidNamespaceError(f"label {label!r} of a namespace must be a string without dots")
     return namespace
 
 

@@ -124,7 +124,7 @@ class _Desk:
             for text in values.values():
                 if text is not newest:
                     said = _shown(newest.text)
-                    self._add("contradiction", text, f"another {key} of {entity} was said later: {said}")
+                    self._add("contradiction", text, f"a different {key} for {entity} was stated later: {said}")
 
     def _secrets(self, text: _Text, kinds: tuple[str, ...]) -> None:
         if kinds:
@@ -159,7 +159,7 @@ def _stale(text: _Text, now: float) -> str | None:
     if fact is not None and fact.expires_at is not None and fact.expires_at <= now:
         return "has expired there"
     past = lifetime(text.text, text.at).freeze_until
-    return "the date it mentions is past" if past is not None and past < now - _STALE_DAYS * DAY else None
+    return "the date it mentions has passed" if past is not None and past < now - _STALE_DAYS * DAY else None
 
 
 def _values(text: _Text) -> Iterator[tuple[str, str, str]]:

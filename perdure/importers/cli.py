@@ -66,7 +66,9 @@ def import_(folder: Path, output: Output, path: Path, kind: str | None, trust: b
         source = open_source(path, store.key, kind, trust=trust)
         if isinstance(source, Talks):
             if trust and not mine and source.notes is None:
-                raise InputError("--trust is for memories; if you are the user in these conversations, use --mine")
+                raise InputError(
+                    "--trust applies to memories; if you are the user in these conversations, use --mine instead"
+                )
             code = _hear(store, source, mine, trust, dry_run, output)
         else:
             if mine and not trust:
@@ -160,7 +162,9 @@ def _show_heard(report: Heard, output: Output) -> None:
     }
     _tell(report, "user message", report.read + report.known, report.statements, counts, output)
     if report.statements and not report.mine:
-        output.line("Only a search finds them. If you are that user, repeat with --mine to have them recalled.")
+        output.line(
+            "For now, only a search finds them. If you are that user, repeat with --mine to have them recalled."
+        )
 
 
 def _show(store: Store, report: Imported, output: Output) -> None:
@@ -178,7 +182,7 @@ def _show(store: Store, report: Imported, output: Output) -> None:
         "links": report.links,
         "triggers": report.triggers,
         "vectors": report.vectors,
-        "missing in the file": report.missing,
+        "missing from the file": report.missing,
     }
     _tell(report, "memory", report.total, report.added, counts, output)
     ids = report.conflicts[:_SHOWN]
@@ -214,7 +218,7 @@ _NUMBERS = 30
 )  # fmt: skip
 @click.option("--page", "written", type=click.Path(path_type=Path), help="Also write an HTML page to this file.")
 def try_(output: Output, source: str, path: Path | None, most: int, prompts: Path | None, written: Path | None) -> None:
-    """Compare the memory you have today with perdure.
+    """Compare your current memory tool with perdure.
 
     Shows what each side adds to the context for each prompt, with tokens and milliseconds. Nothing is sent, and only
     the page you ask for is stored. Without PATH, the default location is used, if there is one.

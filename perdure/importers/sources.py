@@ -79,7 +79,7 @@ def kind_of(path: Path) -> str:
         if form.fits(path):
             return kind
     known = "; ".join(f"{form.what} ({kind})" for kind, form in FORMATS.items())
-    raise InputError(f"{path} is not in a format that can be imported; name it with --from. Known formats: {known}")
+    raise InputError(f"{path} is not in a recognised format; specify it with --from. Known formats: {known}")
 
 
 def load_source(path: Path, key: bytes, kind: str | None = None, *, trust: bool = False) -> Load:

@@ -69,7 +69,8 @@ class Source:
 
 
 _SEARCHED = (
-    f"Today: the {NEAREST} memories nearest to the prompt by perdure's encoder, since its own search is not run."
+    f"Today: the {NEAREST} memories nearest to the prompt according to perdure's encoder, because "
+    "that tool's own search is not run."
     " perdure has the same memories and nothing else."
 )
 _FILE = (
@@ -78,32 +79,32 @@ _FILE = (
 )
 SOURCES: Mapping[str, Source] = {
     "claude-mem": Source(
-        _SEARCHED, "name its database, claude-mem.db", True,
+        _SEARCHED, "pass the path of its database, claude-mem.db", True,
         lambda: [_folder("CLAUDE_MEM_DATA_DIR", ".claude-mem") / "claude-mem.db"],
     ),
-    "mem0": Source(_SEARCHED, "name a JSON file with the output of get_all", True),
+    "mem0": Source(_SEARCHED, "pass a JSON file with the output of get_all", True),
     "chatgpt": Source(
         "Today: your custom instructions, in every context; an export holds no saved memories. perdure has these"
         " instructions and what you said before the prompt.",
-        "name the export: Settings, Data controls, Export data",
+        "pass the path of the export; to get one: Settings > Data controls > Export data",
     ),
     "claude-ai": Source(
         "Today: what Claude remembers about you, in every context, as the export has it; it counts as known from the"
         " first prompt on. perdure has it too, and what you said before the prompt.",
-        "name the export: Settings, Privacy, Export data",
+        "pass the path of the export; to get one: Settings > Privacy > Export data",
     ),
     "openclaw": Source(
-        _FILE, "name MEMORY.md or its folder",
+        _FILE, "pass MEMORY.md or its folder",
         places=lambda: [Path("MEMORY.md"), Path.home() / ".openclaw" / "workspace"],
     ),
     "agent-file": Source(
-        _FILE, "name CLAUDE.md, AGENTS.md or GEMINI.md",
+        _FILE, "pass CLAUDE.md, AGENTS.md or GEMINI.md",
         places=lambda: [Path("CLAUDE.md"), Path("AGENTS.md"), Path("GEMINI.md")],
     ),
     "claude-code": Source(
         "Today: CLAUDE.md and MEMORY.md as they are now, in every context. They stay there: perdure knows what you said"
-        " before the prompt, and its tokens come on top.",
-        "name a folder of transcripts",
+        " before the prompt, and its tokens are in addition to them.",
+        "pass a folder of transcripts",
         places=lambda: [_folder("CLAUDE_CONFIG_DIR", ".claude") / "projects"],
     ),
 }  # fmt: skip

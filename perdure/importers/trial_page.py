@@ -28,7 +28,7 @@ def figures(trial: Trial) -> Sequence[tuple[str, str, str]]:
     return (
         ("tokens per prompt", f"{of['today_tokens']:,.0f}", f"{of['perdure_tokens']:,.0f}"),
         ("tokens at session start", "", f"{of['perdure_opening_tokens']:,.0f}"),
-        ("prompts left silent", f"{of['today_silent']:,}", f"{of['perdure_silent']:,}"),
+        ("prompts with nothing recalled", f"{of['today_silent']:,}", f"{of['perdure_silent']:,}"),
         ("median milliseconds", "", f"{of['perdure_ms']:.1f}"),
     )
 
@@ -42,7 +42,7 @@ def page(trial: Trial) -> str:
     return Template(template).substitute(
         title=_html(title(trial)),
         shown=_html(trial.shown),
-        totals=f"<table><tr><th></th><th>today</th><th>perdure</th></tr>{rows}</table>",
+        totals=f"<table><tr><th></th><th>current</th><th>perdure</th></tr>{rows}</table>",
         standing="\n".join(
             f"<details><summary>{_html(name)}</summary><pre>{_html(text)}</pre></details>"
             for name, text in trial.standing.items()
@@ -53,7 +53,7 @@ def page(trial: Trial) -> str:
 
 def _article(each: Answered) -> str:
     at = f"<small>{minute(each.at)}</small> " if each.at is not None else ""
-    today = _side("Today", counted(each.today_tokens, "token"), each.today)
+    today = _side("Current", counted(each.today_tokens, "token"), each.today)
     cost = f"{counted(each.perdure_tokens, 'token')}, {each.ms:.1f} ms"
     begun = f"At session start: {counted(each.opening_tokens, 'token')}"
     more = f"<details><summary>{begun}</summary>{_items(each.opening)}</details>" if each.opening else ""

@@ -108,9 +108,9 @@ class Door:
     def _refused(self, scope: Scope) -> Response | None:
         headers, path = Headers(scope=scope), str(scope["path"])
         if headers.get("host") != self._host:
-            return _no("This page can only be opened at its own address.")
+            return _no("This address is not allowed. Open the page with: perdure ui")
         if not self._is_own(headers, str(scope["method"])):
-            return _no("This request came from another page.")
+            return _no("Refused: this request came from another site. Reload the page and try again.")
         if path == ENTER:
             return self._entered(scope)
         if path == "/favicon.ico":
@@ -137,7 +137,7 @@ class Door:
         [token] = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[:1]
         cookie = self._keys.enter(token) if scope["method"] == "GET" else None
         if cookie is None:
-            return _no("This address has expired: it works once, within a minute. Run: perdure ui")
+            return _no("This link has expired: it can be used once, within a minute. Run: perdure ui")
         answer = HTMLResponse(_WELCOME.format(f"{self._keys.prefix}/today"))
         answer.set_cookie(COOKIE, cookie, path=self._keys.prefix, httponly=True, samesite="strict")
         return answer

@@ -26,7 +26,7 @@ from perdure.store.scope import Scope
 from perdure.text.pluralize import counted
 
 PAGES = (
-    ("today", "Today"), ("memories", "Memories"), ("turns", "Turns"),
+    ("today", "Recent"), ("memories", "Memories"), ("turns", "Turns"),
     ("review", "Review"), ("files", "Files"), ("health", "Health"),
 )  # fmt: skip
 MAX_SAID = 300

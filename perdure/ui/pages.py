@@ -241,7 +241,7 @@ def difference(before: str, after: str) -> Sequence[tuple[str, str]]:
 def edit(call: Call) -> Response:
     """Give a memory another text."""
     done = call.memory.update(_id(call), text=call.given("text"))
-    return call.back(f"memory/{done.fact.id}", "Changed.", undo=last_batch(call))
+    return call.back(f"memory/{done.fact.id}", "Saved.", undo=last_batch(call))
 
 
 def pin(call: Call) -> Response:
@@ -279,8 +279,10 @@ def purge(call: Call) -> Response:
                            yes="Delete permanently", values={"id": _id(call)},
                            back=f"memory/{_id(call)}")  # fmt: skip
     done = call.memory.admin.purge(_id(call))
-    waits = f" The deletion certificate is waiting for: {done.waiting}." if done.state != "certified" else ""
-    return call.back("memories", f"Deleted from every file of the data folder.{waits}")
+    said = "Deleted from every file in the data folder."
+    if done.state != "certified":
+        said = f"Deletion started, but not certified yet: {done.waiting}. Retry with: perdure purge --status"
+    return call.back("memories", said)
 
 
 def _id(call: Call) -> str:
@@ -387,7 +389,7 @@ def sizes(folder: Path) -> list[tuple[str, int]]:
 def export(call: Call) -> Response:
     """Ask before exporting all memories; once confirmed, send the file."""
     if call.given("sure") != "yes":
-        text = "A JSONL file with every memory of all scopes, with secrets redacted."
+        text = "A JSONL file with every memory in every scope. Secrets are redacted."
         return call.render("sure.html", title="Export all memories?", text=text, action="export", yes="Export",
                            values={}, back="health")  # fmt: skip
     made = tempfile.TemporaryDirectory(prefix="perdure-")

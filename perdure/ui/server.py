@@ -131,7 +131,7 @@ def _asked(place: str) -> str:
 def _opened(address: str, browser: bool, told: Told) -> None:
     """Open an address, or tell it. Other users see a browser's command line: it names a file that they cannot read."""
     if not browser:
-        told(f"This address works once, for {TOKEN_SECONDS:.0f} seconds:")
+        told(f"Open this address within {TOKEN_SECONDS:.0f} seconds; it works once:")
         told(address)
         return
     folder = Path(runtime_folder() if UNIX else data_folder(None))

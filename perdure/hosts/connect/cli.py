@@ -35,16 +35,16 @@ USER_ONLY = {
     Codex.name: "Codex has no project settings that git ignores",
 }
 
-_PRIVATE = "health, money, faith, relationships, children, food, home and life"
+_PRIVATE = "health, money, faith, relationships, children, food, home and personal life"
 """The private topics, in words."""
 _host = click.Choice(CONNECTED)
 _project_option = click.option(
     "--project",
     type=click.Path(path_type=Path),
-    help="Only this project, in its git-ignored settings; for Cursor, as a rule.",
+    help="Connect only this project: in its git-ignored settings, or for Cursor in a rule file.",
 )
 _plugin_option = click.option(
-    "--plugin", type=click.Path(path_type=Path), help="As a Claude Code plugin in this folder."
+    "--plugin", type=click.Path(path_type=Path), help="Install as a Claude Code plugin in this folder."
 )
 
 
@@ -59,13 +59,13 @@ def connect(
     output: Output, host: str | None, project: Path | None, plugin: Path | None, private: bool | None, dry_run: bool,
     home: Path | None,
 ) -> None:  # fmt: skip
-    """Connect agents to memory; without HOST, list them and choose.
+    """Connect a host to perdure; without HOST, list the hosts to choose from.
 
     Claude Code, Codex, Gemini CLI and Hermes then remember automatically. Cursor and VS Code capture what you say, but
-    recall only when a session starts; after that, their model uses tools.
+    recall only when a session starts; after that, the model must call the memory tools.
 
-    A coding host's session starts with rules, projects, tools and people. Private memories from elsewhere are included
-    only if you agree; `perdure opening --host HOST` shows what a session starts with.
+    A coding host's session starts with memories about rules, projects, tools and people. Private memories
+    from elsewhere are included only if you agree; `perdure opening --host HOST` shows what a session starts with.
 
     The agent's config names the data folder only if --home or PERDURE_HOME does.
 
@@ -75,7 +75,7 @@ def connect(
         _connect(output, host, project, plugin, private, home, dry_run=dry_run)
         return
     if project or plugin or private is not None:
-        raise InputError(f"name the host to connect: {' or '.join(_host.choices)}")
+        raise InputError(f"specify the host to connect: {', '.join(_host.choices)}")
     found = survey()
     _list(output, found)
     free = [each.name for each in found if each.installed and not each.places]
@@ -166,7 +166,7 @@ def _asked(host: str) -> bool | None:
         return None
     return agree(
         f"May a session in {host} also start with what you said elsewhere about {_PRIVATE}?"
-        f" It goes to the model that {host} uses."
+        f" It is sent to the model that {host} uses."
     )
 
 
@@ -183,7 +183,7 @@ def _told_private(host: str, wanted: bool | None, home: Path | None) -> str:
         dismiss(data_folder(home))
     told = not Settings.load().withholds(host)
     named = f"{PREFIX}PRIVATE_HOSTS in the environment"
-    ends, lets = "to change that: --no-private", "to change that: --private"
+    ends, lets = "to change this, pass --no-private", "to change this, pass --private"
     if Settings.origins().get("private_hosts", "").startswith(PREFIX):
         ends, lets = f"set by {named}", f"not in {named}"
     if told:
@@ -195,7 +195,7 @@ def _connection(
     name: str, project: Path | None, plugin: Path | None, home: Path | None, *, reminds: bool = False
 ) -> Connection:
     if project and plugin:
-        raise InputError("--project and --plugin exclude each other")
+        raise InputError("--project and --plugin cannot be combined; choose one")
     named = home or os.environ.get(HOME_VARIABLE)
     wiring = Wiring(name, Path(named).expanduser().absolute() if named else None, reminds=reminds)
     if plugin and name != ClaudeCode.name:
@@ -220,7 +220,9 @@ def _check(name: str, connection: Connection, project: Path | None, plugin: Path
     """Refuse a connection that this host cannot have."""
     host = _host_of(name)
     if not plugin and not host.program and not host.folder.is_dir():
-        raise HostError(f"{name} was not found: its program is not on the PATH, and {host.folder} is missing")
+        raise HostError(
+            f"{name} was not found: its program is not on the PATH, and {host.folder} is missing; install it first"
+        )
     if isinstance(host, ClaudeCode):
         host.refuse_twice(project=project, plugin=plugin)
     if isinstance(host, Hermes):
@@ -233,9 +235,11 @@ def _next_steps(host: str, plugin: Path | None, project: Path | None, *, changed
     if plugin and plugin.expanduser().resolve().parent != (ClaudeCode().folder / "skills").resolve():
         yield f"Start it with: claude --plugin-dir {shlex.quote(str(plugin))}"
     if host in PLAIN and not plain_hosts()[host].remembers:
-        yield "It cannot add memories to a prompt: once a session has started, its model has to look them up."
+        yield (
+            "This host cannot add memories to a prompt: once a session has started, the model must look them up itself."
+        )
         if host == "cursor" and not project:
-            yield "Add a rule for its model to each project: perdure connect cursor --project FOLDER"
+            yield "To tell the model to do so, add a rule to each project: perdure connect cursor --project FOLDER"
     if changed:
         yield "Restart open sessions to use it."
     yield from (f"{host}: {problem}" for found in survey(names=[host]) for problem in found.problems)
@@ -268,7 +272,7 @@ def _take_in(output: Output, path: Path, home: Path | None) -> None:
 
 def _afterwards(host: str) -> Iterator[str]:
     if host == Codex.name and Codex().overtaken():
-        yield "Other hooks have moved up in the file: Codex will ask you to trust them again, with /hooks."
+        yield "Other hooks changed position in the file, so Codex will ask you to trust them again (type /hooks)."
 
 
 def _show(output: Output, edits: Sequence[Edit]) -> None:

@@ -40,7 +40,10 @@ class ConfigFile:
         """
         real = Path(os.path.realpath(path))
         if inside is not None and not real.is_relative_to(os.path.realpath(inside)):
-            raise HostError(f"{path} is a link that leads out of {inside}, to {real}; nothing is written there")
+            raise HostError(
+                f"{path} is a link that leads out of {inside}, to {real}, and is not followed; replace it "
+                "with a regular file"
+            )
         try:
             return cls(path, real, _read(real))
         except FileNotFoundError:
@@ -103,12 +106,14 @@ def _read(real: Path) -> bytes:
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            raise HostError(f"{real} is not a regular file")
+            raise HostError(f"{real} is not a regular file; replace it with one")
         # Replacing a file of somebody else would take it away from them: `sudo` keeps the home folder on some systems.
         if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
             raise HostError(f"{real} belongs to another user; run this as that user")
         if found.st_size > MAX_BYTES:
-            raise HostError(f"{real} has {found.st_size} bytes; the limit is {MAX_BYTES}")
+            raise HostError(
+                f"{real} has {found.st_size} bytes; the limit is {MAX_BYTES}. Check that it is the right file"
+            )
         return file.read()
 
 

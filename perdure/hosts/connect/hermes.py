@@ -55,13 +55,19 @@ class Hermes:
         except FileNotFoundError:
             return False
         except (OSError, UnicodeDecodeError) as error:
-            raise HostError(f"{self.folder / 'config.yaml'} cannot be read ({type(error).__name__})") from error
+            raise HostError(
+                f"{self.folder / 'config.yaml'} cannot be read ({type(error).__name__}); check its "
+                "permissions and encoding"
+            ) from error
 
     def refuse_without_perdure(self) -> None:
         """See that Hermes's environment has perdure."""
         python = Path(self._known()).resolve().with_name("python")
         if not python.exists():
-            raise HostError(f"{self.program} has no Python interpreter next to it to install perdure into")
+            raise HostError(
+                f"{self.program} has no Python interpreter next to it; install Hermes in a virtual "
+                "environment, then install perdure into it"
+            )
         if _run([str(python), "-c", "import perdure"]).returncode:
             raise HostError(f"perdure is not installed in Hermes's environment; run: {python} -m pip install perdure")
 
@@ -78,7 +84,7 @@ class Hermes:
 
     def _known(self) -> str:
         if self.program is None:
-            raise HostError("hermes was not found: its program is not on the PATH")
+            raise HostError("hermes was not found on the PATH; install it or fix the PATH")
         return self.program
 
 

@@ -48,7 +48,7 @@ _STDIO = {"type": "stdio"}
 LONGEST = {"session-end": 3}
 """Codex gives this event so many seconds, and warns at each start if a hook asks for more."""
 NOT_TRUSTED = "its hooks are not trusted yet, so none of them run: start `codex` and type /hooks"
-REMINDS_NOT = "only its reminders before tools wait for trust: start `codex` and type /hooks"
+REMINDS_NOT = "only its pre-tool reminder hook is not trusted yet: start `codex` and type /hooks"
 _TOOLS = {DIALECTS["codex"].names[TOOL]}
 _STATE: Keys = ("hooks", "state")
 _FORWARDED = ["PERDURE_CONFIG", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]
@@ -113,7 +113,7 @@ class ClaudeCode(HookHost):
         """Return the connection by a plugin in a folder."""
         folder = _whole(folder)
         if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not _is_ours(folder))):
-            raise HostError(f"{folder} is in use for something else; name a folder that is empty or missing")
+            raise HostError(f"{folder} already contains other files; choose an empty or new folder")
         about = "Long-term memory kept on this machine."
         manifest = {"name": NAME, "version": version(NAME), "description": about, "author": {"name": NAME}}
         return Connection(self.name, [
@@ -178,7 +178,9 @@ def refuse_committed(files: Sequence[Path]) -> None:
             continue
         git = shutil.which("git")
         if git is None:
-            raise HostError(f"{file} lies in a repository, and git is not on the PATH to check whether it is ignored")
+            raise HostError(
+                f"{file} is in a git repository, but git is not on the PATH to check whether it is ignored; install git"
+            )
         # A repository's own settings must not make git start a program.
         command = [git, "-c", "core.fsmonitor=false", "-C", str(folder), "check-ignore", "-q", "--", str(file)]
         environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -187,11 +189,13 @@ def refuse_committed(files: Sequence[Path]) -> None:
         )
         if done.returncode == 1:
             raise HostError(
-                f"git does not ignore {file}, which would publish a path of this machine; add it to"
+                f"git does not ignore {file}; committing it would publish a path on this machine. Add it to"
                 " .git/info/exclude or .gitignore, and if it is tracked: git rm --cached"
             )
         if done.returncode:
-            raise HostError(f"git cannot tell whether {file} is ignored: {done.stderr.strip()[-300:]}")
+            raise HostError(
+                f"git cannot tell whether {file} is ignored ({done.stderr.strip()[-300:]}); fix that, then retry"
+            )
 
 
 def _has_ours(file: Path) -> bool:
@@ -208,7 +212,7 @@ def _is_ours(folder: Path) -> bool:
 def _project(folder: Path) -> Path:
     folder = _whole(folder)
     if not folder.is_dir():
-        raise HostError(f"{folder} is not a folder")
+        raise HostError(f"{folder} is not a folder; pass the project's folder")
     return folder
 
 
@@ -254,7 +258,10 @@ class Codex(HookHost):
         """Return the events whose hook of ours Codex does not run until a person has trusted it with `/hooks`."""
         state = at(read_values(self.config), *_STATE)
         if state is not MISSING and not isinstance(state, Mapping):
-            raise HostError(f"{'.'.join(_STATE)} in {self.config} is in a form that perdure does not recognise")
+            raise HostError(
+                f"{'.'.join(_STATE)} in {self.config} is in a form that perdure does not recognise; trust "
+                "the hooks with /hooks in Codex, or report this"
+            )
         found = []
         for event, keys, digest in self.identities():
             records = [at(state, key) for key in keys]

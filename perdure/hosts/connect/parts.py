@@ -53,7 +53,9 @@ class Wiring:
             try:
                 path.encode()
             except UnicodeEncodeError:
-                raise HostError(f"{path!r} is not UTF-8, so no config can name it; use another path") from None
+                raise HostError(
+                    f"the path {path!r} is not valid UTF-8, so no config file can contain it; use another path"
+                ) from None
 
     def hook(self, event: str) -> str:
         """Return the shell command for an event."""
@@ -161,7 +163,7 @@ def child(values: Values, key: str, kind: type[dict[str, Any]] | type[list[Any]]
         values[key] = kind()
     found = values[key]
     if not isinstance(found, MutableMapping if kind is dict else kind):
-        raise HostError(f"its {key!r} does not have the type that its program reads; fix it first. Nothing was changed")
+        raise HostError(f"its {key!r} has the wrong type; fix it first. Nothing was changed")
     return found
 
 

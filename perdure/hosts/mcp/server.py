@@ -71,7 +71,7 @@ class Mended(ObjectReceiveStream[Item]):
         if found is None:
             return
         with suppress(ValueError):
-            told = types.ErrorData(code=code, message="this message cannot be read; send one JSON-RPC request a line")
+            told = types.ErrorData(code=code, message="this message cannot be read; send one JSON-RPC request per line")
             answer = types.JSONRPCError(jsonrpc="2.0", id=json.loads(clean(found[1])), error=told)
             await self._write.send(SessionMessage(answer))
 
@@ -260,7 +260,7 @@ class MemoryServer:
         """Return a question with what memory holds on it."""
         question = (params.arguments or {}).get("question", "")
         if params.name != PROMPT.name or not question:
-            raise MCPError(types.INVALID_PARAMS, "the only prompt is recall, and it needs a question")
+            raise MCPError(types.INVALID_PARAMS, "the only prompt is `recall`; it requires the argument `question`")
         text = await self._asked(lambda desk: desk.recalled(question))
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(messages=[message])

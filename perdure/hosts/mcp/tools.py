@@ -25,7 +25,7 @@ _CHECKED = ("description", "minLength", "maxLength", "maxItems", "minimum", "add
 _SOURCES = {"files": ("memory",), "conversations": ("sessions",), "all": None}
 _SAID = {
     "memory_store.triggers": WHEN,
-    "memory_update.triggers": "As in memory_store, in place of those you gave.",
+    "memory_update.triggers": "As in memory_store; replaces the triggers you gave before.",
     "as_of": "A date or time.",
     "from": "First line.",
     "memory_list.entity": "The user is `user`.",
@@ -62,7 +62,7 @@ class List(Arguments):
     @model_validator(mode="after")
     def _slot(self) -> List:
         if self.key is not None and self.entity is None:
-            raise ValueError("key needs entity")
+            raise ValueError("key requires entity; give both")
         return self
 
 
@@ -141,7 +141,9 @@ def list_(caller: ToolCaller, given: List) -> Answer:
     ids = [fact.id for fact in facts]
     caller.handed_out(ids, hits=ids if given.entity is not None else ())
     items = [shown(fact) for fact in facts]
-    return Answer("\n".join([DATA, *map(_line, items)]) if items else "Nothing is stored there.", {"memories": items})
+    return Answer(
+        "\n".join([DATA, *map(_line, items)]) if items else "Nothing is stored under that name.", {"memories": items}
+    )
 
 
 def get(caller: ToolCaller, given: Get) -> Answer:
@@ -219,26 +221,28 @@ TOOLS: tuple[Offer, ...] = (
           "Store what will matter in later conversations: one idea in one self-contained sentence.",
           _by_id(tool_arguments.Store, quote=True), tool_work.store, "Remember", "adds", _CHANGED),
     Offer("memory_update",
-          "Correct a memory when the user does; otherwise they are asked first, or it waits for review.",
+          "Correct a memory when the user corrects it; otherwise the user is asked first, or the "
+          "change waits for review.",
           _by_id(tool_arguments.Update, quote=True), tool_work.update, "Correct a memory", "takes", _CHANGED),
     Offer("memory_forget",
-          "Leave a memory out of every answer when the user withdraws it. Needs their word, as memory_update does.",
+          "Forget a memory when the user withdraws it: it is left out of every later answer. Needs "
+          "their words as `quote`, like memory_update.",
           _by_id(Forget, quote=True), forget, "Forget a memory", "takes", _CHANGED),
     Offer("memory_link",
           "Record how one memory relates to another.",
           tool_arguments.Link, tool_work.link, "Link two memories", "adds", {"id": "string"}),
     Offer("memory_why",
-          "Explain what came up last and why; with id, why that memory did or did not.",
+          "Explain what was last recalled and why; with id, why that memory was or was not.",
           _by_id(tool_arguments.Why), tool_work.why, "Explain memory", "reads", {"id": "string", "shown": "array"}),
     Offer("memory_checkpoint",
-          "Before risky work, save what you are about to do, for a few hours.",
+          "Before risky work, save what you are about to do; kept for four hours.",
           tool_arguments.Checkpoint, tool_work.checkpoint, "Save a checkpoint", "adds", {"id": "string"}),
     Offer("memory_prune",
           "Remove expired memories, if the user asks for it.",
           tool_arguments.Prune, tool_work.prune, "Remove expired memories", "takes",
           {"expired": "integer", "removed": "integer"}),
     Offer("memory_reflect",
-          "Find patterns in the memories of the last days and store them.",
+          "Find patterns in recent memories and store them.",
           tool_arguments.Reflect, tool_work.reflect, "Find patterns", "adds",
           {"examined": "integer", "patterns": "integer"}),
 )  # fmt: skip

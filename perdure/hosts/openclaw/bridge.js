@@ -73,8 +73,8 @@ export class Bridge {
     if (this.child !== child) return;
     this.failures = Date.now() - startedAt > MINUTE_MS ? 1 : this.failures + 1;
     this.notBefore = Date.now() + Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.failures - 1));
-    this.leave(`the memory process is gone (${why})`);
-    this.warn(`the memory process is gone (${why}); it is started again when it is needed`);
+    this.leave(`the memory process exited (${why})`);
+    this.warn(`the memory process exited (${why}); it will be restarted when needed`);
   }
 
   leave(why) {
@@ -85,7 +85,7 @@ export class Bridge {
 
   kill(child, why) {
     if (this.child !== child) return;
-    this.warn(`the memory process is ended: ${why}`);
+    this.warn(`stopping the memory process: ${why}`);
     child.kill("SIGKILL");
   }
 
@@ -103,7 +103,7 @@ export class Bridge {
     const child = this.child;
     const id = ++this.sequence;
     const line = JSON.stringify({ jsonrpc: "2.0", id, method, params });
-    if (line.length > MAX_LINE) return Promise.reject(new Error(`${method} is too large to be sent`));
+    if (line.length > MAX_LINE) return Promise.reject(new Error(`${method} is too large to send`));
     let call;
     const answer = new Promise((resolve, reject) => (call = { resolve, reject }));
     const give = (why) => {
@@ -160,7 +160,7 @@ export class Bridge {
 
   stop() {
     const child = this.child;
-    this.leave("the host stops");
+    this.leave("the host is stopping");
     return child && new Promise((resolve) => {
       const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
       child.once("exit", () => resolve(clearTimeout(timer)));

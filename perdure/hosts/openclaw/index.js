@@ -78,7 +78,7 @@ function registerTools(api) {
 }
 
 function registerCli(api, config) {
-  const description = "Long-term memory: the commands of perdure.";
+  const description = "Long-term memory: perdure's commands.";
   api.registerCli(({ program }) => {
     const command = program.command("perdure").description(description);
     command.helpOption(false).allowUnknownOption().allowExcessArguments().argument("[args...]");

@@ -245,10 +245,10 @@ class Installation:
             "plugin files": None if same else f"{self.plugin} is missing or has another version; {again}",
             "load path": None if str(self.plugin) in _at(plugins, "load", "paths", default=[]) else again,
             "enabled": None if entry.get("enabled") is True else again,
-            "allow list": None if allow is None or ID in allow else f"plugins.allow leaves it out; {again}",
+            "allow list": None if allow is None or ID in allow else f"plugins.allow does not list it; {again}",
             "conversation access": None
             if _at(entry, "hooks", "allowConversationAccess") is True
-            else f"OpenClaw silently drops its hooks until {access} is true; {again}",
+            else f"OpenClaw silently drops perdure's hooks unless {access} is true; {again}",
             "interpreter": None if python and os.access(python, os.X_OK) else f"{python!r} cannot be started; {again}",
         }
 
