@@ -62,11 +62,11 @@ class Twin(Generic[T]):
 
 class AsyncTurns(Twin[Turns]):
     async def before(self, prompt: str, context: TurnContext) -> Recall | None:
-        """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off, or in a group."""
+        """Recall for a host's turn; see `Recall`. Also None if `auto_recall` is off, or in a group chat."""
     async def opening(self, context: TurnContext | None=..., *, host: str | None=..., folder: str | None=...) -> Opening | None:
         """Return the opening of a session, once: again only after a compaction or a change of project."""
     async def foresee(self, prompt: str, context: TurnContext) -> None:
-        """Prefetch: do the part of a recall that depends on the prompt only, for a host that has it before its turn."""
+        """Prefetch: do the part of a recall that needs only the prompt, for a host that knows it before the turn."""
     async def after(self, messages: Messages, success: bool, context: TurnContext) -> int:
         """Accept a host's turn for capture and return as soon as it is on disk."""
     async def did(self, messages: Callable[[], Messages], context: TurnContext) -> None:
@@ -80,7 +80,7 @@ class AsyncTurns(Twin[Turns]):
     async def session_end(self, context: TurnContext) -> None:
         """Note that a conversation ended, so that all of it can be found, and its transient memories expire."""
     async def adopt(self) -> None:
-        """Capture, soon, what exited processes left in the inbox: a host with many processes calls this regularly."""
+        """Schedule the capture of what exited processes left in the inbox; call this regularly if there are many."""
     async def looked(self, receipt: Receipt) -> None:
         """Store the receipt of a preview of a recall, which is not a turn, for `Memory.why`."""
     async def past(self, limit: int=..., *, before: float | None=..., marked: bool=..., fact_id: str | None=...) -> Sequence[PastTurn]:
@@ -206,11 +206,11 @@ class AsyncProposals(Twin[Proposals]):
 
 class AsyncAliases(Twin[Aliases]):
     async def add(self, name: str, other: str, *, scope: str | None=..., channel: Channel=...) -> Stored:
-        """Keep that a thing has another name; prompts and searches with one of them look for both."""
+        """Record another name for a thing; prompts and searches that use either name look for both."""
     async def list(self) -> Sequence[Fact]:
-        """Return the memories that tell other names, newest first: `entity` is the thing, `value` the other name."""
+        """Return the memories that record aliases, newest first: `entity` is the thing, `value` the other name."""
     async def remove(self, name: str, other: str | None=..., *, dry_run: bool=...) -> Sequence[Fact]:
-        """Forget that two names are of one thing; one `undo` brings all of it back."""
+        """Remove an alias, or all aliases of a name; one `undo` restores them."""
 
 
 class AsyncUpkeep(Twin[Upkeep]):
@@ -237,7 +237,7 @@ class AsyncMemoryView(Twin[View]):
     async def store(self, text: str, *, category: str | None=..., importance: float=..., entity: str | None=..., key: str | None=..., value: str | None=..., why: str | None=..., tags: str | Iterable[str] | None=..., decay_class: str | None=..., scope: str | None=..., metadata: Mapping[str, Any] | None=..., channel: Channel=..., supersedes: str | None=..., triggers: Sequence[str] | None=...) -> Stored:
         """Store a memory; it is on disk when this returns. Omitted values are derived from the text."""
     async def update(self, fact_id: Named, **values: Any) -> Stored:
-        """Change a memory. New words make a new version with a new id; the old one stays for `as_of` and undo."""
+        """Change a memory. A new text creates a new version with a new id; the old one stays for `as_of` and undo."""
     async def forget(self, fact_id: Named) -> Fact:
         """Leave a memory out of every answer from now on; `unforget` and `undo` restore it."""
     async def search(self, query: str, *, limit: int=..., category: str | None=..., tag: str | None=..., as_of: Moment | None=..., scope: str | None=..., metadata: Mapping[str, Any] | None=...) -> Sequence[Hit]:
@@ -283,7 +283,7 @@ class AsyncMemory(AsyncMemoryView[Memory]):
         """Wait up to `timeout` seconds until all acknowledged turns are captured; return whether they are."""
     @property
     def turns(self) -> AsyncTurns:
-        """The turns of a host: recall, capture, and what became of them."""
+        """The turns of a host: recall, capture, and past turns."""
     @property
     def files(self) -> AsyncFiles:
         """Markdown memory and past conversations: search, read, index status."""

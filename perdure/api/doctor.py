@@ -217,7 +217,7 @@ def _users(engine: Engine) -> Iterator[Checkup]:
         # Nothing is wrong: the owner of the machine may use an agent that has users besides.
         left = ", ".join(f"{counted(count, 'memory')} in {scope}" for scope, count in unseen.items())
         yield Checkup(
-            "users", f"named users cannot see {counted}; perdure assign gives these memories to one user or to all"
+            "users", f"named users cannot see {left}; perdure assign gives these memories to one user or to all"
         )
 
 

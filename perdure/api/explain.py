@@ -24,6 +24,8 @@ from perdure.text.pluralize import counted
 from perdure.text.timestamps import day_of
 
 INJECTED = "injected"
+RECALLED = "it did come up"
+"""How the answer to why a memory did not come up begins where it did."""
 NO_EVIDENCE = "no evidence"
 
 

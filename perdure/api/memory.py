@@ -73,8 +73,8 @@ class Memory(MemoryView):
         Args:
             home: the data folder; None: PERDURE_HOME, else the connected host's, else the user's own.
             agent: act for this agent: also read its memories, and store new ones with it.
-            user: act for this user instead of the machine's owner, and read only their own and the shared memories of an
-                agent.
+            user: act for this user instead of the machine's owner, and read only their own memories and those shared
+                by an agent.
             scopes: additional scopes to read, such as "project:heron" or "custom:team".
             clock: the source of the current time.
             host_config: the plugin's section of a host's config.

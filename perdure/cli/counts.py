@@ -27,8 +27,8 @@ LABELS = {
     "home": "data folder", "truth": "database", "facts": "memories", "llm": "language model",
     "inbox": "turns to capture", "inbox_problem": "capture problem", "damaged": "damaged turns",
     "unembedded": "memories without a vector", "outbox": "memories to index", "parked": "set aside after failures",
-    "review": "pending review", "left_out": "secrets left out", "exported": "last daily export", "timers": "jobs run by",
-    "failing": "failing jobs", "parked_expiry": "expiry paused", "auto_recall": "automatic recall",
+    "review": "pending review", "left_out": "secrets left out", "exported": "last daily export",
+    "timers": "jobs run by", "failing": "failing jobs", "parked_expiry": "expiry paused", "auto_recall": "automatic recall",
     "auto_capture": "automatic capture",
 }  # fmt: skip
 """What `perdure status` calls a value, where that is not its name."""
@@ -45,7 +45,9 @@ def status(folder: Path, output: Output) -> int:
     state = lost_status(folder) or _asked(folder)
     values = state.to_dict()
     output.json(values)
-    told = [(LABELS.get(name, name.replace("_", " ")), value) for name, value in values.items() if value not in (None, ())]
+    told = [
+        (LABELS.get(name, name.replace("_", " ")), value) for name, value in values.items() if value not in (None, ())
+    ]
     output.table(("", ""), told)
     output.line(MORE)
     return OK if isinstance(state, Status) else FOUND_NOTHING

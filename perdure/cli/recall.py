@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from perdure.api.evaluate import Evaluation, compare
-from perdure.api.explain import INJECTED, Considered, Why, silence
+from perdure.api.explain import INJECTED, RECALLED, Considered, Why, silence
 from perdure.api.memory import Memory
 from perdure.api.tool_arguments import Recall
 from perdure.cli.facts import whichever

@@ -127,7 +127,11 @@ def _show_foreign(audit: Any, output: Output) -> int:
     output.json(audit.to_dict())
     rows = [(each.kind, each.where, each.text, each.evidence) for each in audit.findings]
     output.table(("what", "where", "text", "why"), rows)
-    counts = [counted(count, {"stale": "stale entry"}.get(kind, kind)) for kind, count in audit.to_dict()["counts"].items() if count]
+    counts = [
+        counted(count, {"stale": "stale entry"}.get(kind, kind))
+        for kind, count in audit.to_dict()["counts"].items()
+        if count
+    ]
     counts += [f"{audit.unreadable} unreadable"] if audit.unreadable else []
     output.line(f"Checked {counted(audit.texts, 'text')} of {audit.kind}: {', '.join(counts) or 'no problems'}.")
     return 1 if audit.findings or audit.unreadable else 0

@@ -356,7 +356,7 @@ def _more(count: int, counts: Counter[str]) -> str:
         return ""
     found = [(escape(clip(" ".join(name.split()), TOPIC_CHARS)), number) for name, number in counts.most_common(NAMED)]
     named = ", ".join(f"{name} {number}" for name, number in found)
-    line: str = table("recall", "prompts")["more"].format(count=counted(count, "more memory") + (f" ({named})" if named else ""))
+    line: str = table("recall", "prompts")["more"].format(count=f"{count} more" + (f": {named}" if named else ""))
     return line
 
 
