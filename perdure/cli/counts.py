@@ -28,8 +28,8 @@ LABELS = {
     "inbox": "turns to capture", "inbox_problem": "capture problem", "damaged": "damaged turns",
     "unembedded": "memories without a vector", "outbox": "memories to index", "parked": "set aside after failures",
     "review": "pending review", "left_out": "secrets left out", "exported": "last daily export",
-    "timers": "jobs run by", "failing": "failing jobs", "parked_expiry": "expiry paused", "auto_recall": "automatic recall",
-    "auto_capture": "automatic capture",
+    "timers": "jobs run by", "failing": "failing jobs", "parked_expiry": "expiry paused",
+    "auto_recall": "automatic recall", "auto_capture": "automatic capture",
 }  # fmt: skip
 """What `perdure status` calls a value, where that is not its name."""
 
