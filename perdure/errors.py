@@ -40,7 +40,7 @@ def refused(value: object, accepted: str, name: str = "") -> InputError:
     """Return the error for an invalid value; it names the argument, the value, and what is expected."""
     shown = repr(value)
     told = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-    return InputError(f"{f'{name}: ' if name else ''}{told} is not valid; expected {accepted}")
+    return InputError(f"{f'{name}: ' if name else ''}{told} is not accepted; give {accepted}")
 
 
 def expect(value: object, kinds: type | tuple[type, ...] | UnionType, accepted: str, name: str) -> None:

@@ -116,7 +116,7 @@ def test_over_the_budget(open_memory: OpenMemory) -> None:
     verdicts = {fact.id: verdict_of(memory, fact).verdict for fact in facts}
     assert sorted(verdicts.values()) == [INJECTED, "over the budget", "over the budget"]
     out = next(fact_id for fact_id, verdict in verdicts.items() if verdict != INJECTED)
-    assert memory.why_not(out).startswith("over budget: better memories used up the")
+    assert memory.why_not(out).startswith("over the budget: better memories used up the")
 
 
 def test_already_shown(memory: Memory) -> None:
@@ -168,7 +168,7 @@ def test_stored_after_the_turn(memory: Memory, clock: ManualClock) -> None:
 def test_nothing_was_looked_for(memory: Memory) -> None:
     fact = memory.store(TEXT)
     turn(memory, "hello there")
-    assert memory.why_not(fact.id) == silence(memory.why()) == "nothing was searched: small talk"
+    assert memory.why_not(fact.id) == silence(memory.why()) == "nothing was searched for (small talk)"
 
 
 def test_nothing_near(memory: Memory) -> None:
@@ -180,7 +180,7 @@ def test_nothing_near(memory: Memory) -> None:
 def test_another_scope_is_as_if_it_were_not_there(open_memory: OpenMemory) -> None:
     fact = open_memory(user="eva", embedder="none").store(TEXT)
     other = open_memory(user="max", embedder="none")
-    with pytest.raises(NotFoundError, match="no turn of this caller"):
+    with pytest.raises(NotFoundError, match="no turn has been recorded for this caller"):
         other.why()
     other.recall(QUESTION)
     other.settle()
@@ -216,7 +216,7 @@ def test_a_receipt_that_was_never_written_explains_too(memory: Memory) -> None:
     assert [(each.id, each.verdict) for each in explained.considered] == [(fact.id, INJECTED)]
     assert "did come up" in memory.why_not(fact.id, kept[0])
     assert memory.get(fact.id).injected_count == 0
-    with pytest.raises(NotFoundError, match="no turn of this caller"):
+    with pytest.raises(NotFoundError, match="no turn has been recorded for this caller"):
         memory.why()
 
 

@@ -114,7 +114,7 @@ def test_what_is_not_there_changes_nothing(open_memory: OpenMemory) -> None:
     [waiting] = memory.admin.review()
     with pytest.raises(NotFoundError, match="deadbeef"):
         memory.admin.approve(waiting.id, "deadbeef")
-    with pytest.raises(InputError, match="no memory is named"):
+    with pytest.raises(InputError, match="no memory specified"):
         memory.admin.reject()
     assert [fact.id for fact in memory.admin.review()] == [waiting.id]
 

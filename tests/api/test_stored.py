@@ -31,7 +31,7 @@ def test_what_is_new_is_stored_and_what_is_known_is_confirmed(open_memory: OpenM
     assert (new.outcome, new.gone) == (Outcome.STORED, ())
     assert new.told() == f"Stored as {new.id[:8]}."
     assert (again.outcome, again.id, again.gone) == (Outcome.CONFIRMED, new.id, ())
-    assert again.told() == f"Already known, and confirmed: {new.id[:8]} 'I live in Ghent.'"
+    assert again.told() == f"Already known; confirmed {new.id[:8]} 'I live in Ghent.'"
 
 
 def test_what_is_replaced_is_told_and_its_words_undo_it(open_memory: OpenMemory) -> None:
@@ -151,7 +151,7 @@ def test_what_counts_cannot_be_taken_back(open_memory: OpenMemory) -> None:
     kept = memory.store("I live in Ghent.")
     with pytest.raises(InputError, match="neither replaced nor withdrawn"):
         memory.admin.take_back(kept.id)
-    with pytest.raises(InputError, match="no memory is named"):
+    with pytest.raises(InputError, match="no memory specified"):
         memory.admin.take_back()
     with pytest.raises(InputError, match="limit is 0"):
         memory.admin.replaced(limit=0)

@@ -164,7 +164,7 @@ def test_what_is_given_twice_and_once_empty_is_given_once(memory: Memory) -> Non
          "text: ['A cat.'] is not accepted; give a string of 3 to 2,000 characters."),
         ("memory_store", {}, "text is missing; give a string of 3 to 2,000 characters."),
         ("memory_store", {"text": "A cat.", "mood": "good"},
-         "there is no argument mood; there are text, category"),
+         "unknown argument mood; it takes text, category"),
         ("memory_store", {"text": "A cat.", "decayClass": "forever"},
          "decay_class: 'forever' is not accepted; give one of permanent, durable, normal, short, session, ephemeral."),
         ("memory_store", {"text": "A cat.", "tags": {"a": 1}},
@@ -183,7 +183,7 @@ def test_what_is_given_twice_and_once_empty_is_given_once(memory: Memory) -> Non
          "type: 'LIKES' is not accepted; give one of RELATED_TO, CAUSED_BY"),
         ("memory_get", {"path": "MEMORY.md", "from": 0},
          "from: 0 is not accepted; give a whole number, 1 or more."),
-        ("memory_prune", {"hard": True}, "there is no argument hard; there are none."),
+        ("memory_prune", {"hard": True}, "unknown argument hard; it takes none."),
     ],
 )  # fmt: skip
 def test_a_refusal_names_the_value_and_what_is_accepted(memory: Memory, name: str, values: Any, says: str) -> None:

@@ -70,14 +70,14 @@ def test_names_are_unique_and_one_tool_has_two() -> None:
 @pytest.mark.parametrize(
     ("name", "values", "says"),
     [
-        ("memory_nothing", {}, "There is no tool 'memory_nothing'. There are: memory_recall"),
+        ("memory_nothing", {}, "Unknown tool 'memory_nothing'. Available tools: memory_recall"),
         ("memory_recall", {}, "give query or memory"),
         ("memory_recall", {"query": "a", "memory": "1"}, "give query or memory"),
         ("memory_store", {"text": "A cat.", "importance": 7}, "importance"),
         ("memory_store", {"text": "A cat.", "mood": "good"}, "mood"),
         ("memory_update", {"memory": "12345678"}, "give at least one change"),
         ("memory_forget", {"memory": "12345678"}, "memory_forget did nothing"),
-        ("memory_recall", {"memory": 3}, "this turn showed none"),
+        ("memory_recall", {"memory": 3}, "no memories were shown in this turn"),
         ("memory_get", {"path": "../../etc/passwd"}, "is refused"),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_number_names_what_the_turn_was_shown(memory: Memory) -> None:
     assert "new sails" not in shown.block
     assert "new sails" in call(memory, "memory_recall", memory="1").text
     assert "new sails" in call(memory, "memory_recall", memory=shown.items[0].id[:8]).text
-    assert "numbers go from 1 to" in call(memory, "memory_recall", memory=9).text
+    assert "numbers run from 1 to" in call(memory, "memory_recall", memory=9).text
     assert call(memory, "memory_recall", context=TurnContext(agent_id="main", session_id="s2"), memory="1").refused
 
 
@@ -244,7 +244,7 @@ def test_why_tells_of_the_last_turn(memory: Memory) -> None:
     memory.turns.before("What is the boat called?", MAIN)
     memory.settle()
     told = call(memory, "memory_why").text
-    assert "1 of 1 considered came up" in told
+    assert "1 of 1 memories considered were recalled" in told
     assert "Albatross" in told
 
 

@@ -189,7 +189,7 @@ def test_uninstall_leaves_no_hook_that_points_to_nothing(machine: Machine) -> No
 
 
 def test_options_need_a_host(machine: Machine) -> None:
-    with pytest.raises(InputError, match="claude-code or codex"):
+    with pytest.raises(InputError, match="specify the host to connect: claude-code, codex"):
         call("connect", "--project", machine.home)
 
 

@@ -170,7 +170,7 @@ def test_who_wants_reports_is_told_that_there_are_some(home: Path, monkeypatch: 
 def test_people_read_a_table_and_what_to_do(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing_host(home, monkeypatch)
     result = call("doctor", code=1)
-    assert "WRONG\thost" in result.stdout
+    assert "PROBLEM\thost" in result.stdout
     assert "host: connect the host again" in result.stdout
     assert "ok\tmodel" in result.stdout
 
@@ -190,7 +190,7 @@ def test_what_no_named_user_sees_is_counted_once_there_are_named_users(home: Pat
         memory.settle()
     found = users()
     assert found is not None
-    assert "1 of agent:main" in found["state"]
+    assert "1 memory in agent:main" in found["state"]
     assert "perdure assign" in found["state"]
     with Memory.open() as memory:
         memory.admin.assign("agent:main", "user:eva")

@@ -25,7 +25,7 @@ def test_a_memory_is_stored_shown_forgotten_and_brought_back() -> None:
         | {
             "state": "present",
             "hidden": None,
-            "ending": {"at": None, "fades_at": None, "words": None, "told": "for good"},
+            "ending": {"at": None, "fades_at": None, "words": None, "told": "permanently"},
         }
     ]
     assert call_json("list", "--tag", "other")["facts"] == []
@@ -64,11 +64,11 @@ def test_what_fades_and_ends_is_told_with_when_and_why() -> None:
             ("We use the old oven for now.",),
         )
     )
-    assert call_json("show", lasting["id"])["ending"]["told"] == "for good"
+    assert call_json("show", lasting["id"])["ending"]["told"] == "permanently"
     fading = {fact["id"]: fact["ending"] for fact in call_json("list", "--fading")["facts"]}
     assert fading.keys() == {named["id"], worded["id"]}
     assert fading[named["id"]]["at"] == named["expires_at"]
-    assert "as set by its class 'active'; each use extends it" in fading[named["id"]]["told"]
+    assert "because of its decay class 'active'; each use extends it" in fading[named["id"]]["told"]
     assert fading[worded["id"]]["words"] == "for now"
     assert "because it says 'for now'" in fading[worded["id"]]["told"]
     shown = call("list", "--fading").output
@@ -135,7 +135,7 @@ def test_the_status_has_no_codes_for_nothing() -> None:
     shown = call("status").stdout
     assert "None" not in shown
     assert "()" not in shown
-    assert "auto recall\tyes" in shown
+    assert "automatic recall\tyes" in shown
     assert call_json("status")["read_only"] is None
 
 
@@ -204,7 +204,7 @@ def test_every_command_has_help_with_an_example() -> None:
 def test_show_speaks_of_a_memory_in_words() -> None:
     short = call_json("store", "The staging database is called heron.", "--tags", "infra")["facts"][0]["id"][:8]
     shown = call("show", short).stdout
-    for said in ("may be recalled", "for good", "staging database / name = heron", "the command line", "0 times"):
+    for said in ("may be recalled", "permanently", "staging database / name = heron", "the command line", "0 times"):
         assert said in shown
     assert not re.search(r"None|\(\)|\d{9}\.|normalized_hash", shown)
     assert call_json("show", short)["normalized_hash"]

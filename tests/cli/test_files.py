@@ -88,7 +88,7 @@ def test_deep_status_sees_what_size_and_time_do_not_show(workspace: Path) -> Non
     os.utime(memory_md, (1_700_000_000, 1_700_000_000))
     assert call_json("files", "status")["dirty"] == 0
     assert call_json("files", "status", "--deep")["changed"] == ["MEMORY.md"]
-    assert "to index file changed MEMORY.md" in told("files", "status", "--deep")
+    assert "file changed MEMORY.md" in told("files", "status", "--deep")
 
 
 def test_people_see_score_citation_and_the_text_as_it_stands(workspace: Path) -> None:

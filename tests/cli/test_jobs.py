@@ -26,7 +26,7 @@ def test_jobs_show_their_state_and_can_be_run(elsewhere: Path) -> None:
     assert (state["result"], state["failures"]) == ("nothing is due", 0)
     text = call("jobs", "--home", elsewhere).stdout
     assert "nothing is due" in text
-    assert "No process is running them now" in text
+    assert "Nothing is running them now" in text
     with pytest.raises(InputError, match="unknown"):
         call("jobs", "run", "nope", "--home", elsewhere)
 

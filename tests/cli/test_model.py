@@ -95,7 +95,7 @@ def test_what_it_says_to_people(home: Path) -> None:
     assert compared in said
     assert compared in status
     assert "3 memories; model in the settings: hash (32 dimensions)" in status
-    assert "switch it with perdure model switch" in status
+    assert "to switch it, run perdure model switch" in status
     assert "Would be deleted." in call(home, "prune", "--dry-run")
     assert "Now using hash (32 dimensions)" in call(home, "rollback")
     assert "Deleted." in call(home, "prune")

@@ -100,7 +100,7 @@ def test_recall_explains_what_came_up_and_what_did_not(ids: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("prompt", "reason"),
-    [("hello there", "nothing was searched: small talk"), ("Xylophora", "none with evidence; the closest: word")],
+    [("hello there", "nothing was searched for (small talk)"), ("Xylophora", "none with evidence; the closest: word")],
 )
 def test_silence_is_said_with_its_reason(ids: list[str], prompt: str, reason: str) -> None:
     assert "Nothing recalled: " in call("recall", prompt).output
@@ -124,7 +124,7 @@ def test_recall_says_why_a_memory_does_not_come_up(ids: list[str]) -> None:
 
 
 def test_why_explains_the_last_turn_and_not_what_searches_and_measures(ids: list[str], home: Path) -> None:
-    with pytest.raises(NotFoundError, match="no turn of this caller"):
+    with pytest.raises(NotFoundError, match="no turn has been recorded for this caller"):
         call("why")
     last = turn(home)
     call("search", "Where does the cat sleep?")
@@ -141,7 +141,7 @@ def test_why_explains_the_last_turn_and_not_what_searches_and_measures(ids: list
 def test_why_names_a_turn_and_says_its_silence(ids: list[str], home: Path) -> None:
     first = turn(home)
     turn(home, "hello there")
-    assert "Nothing recalled: nothing was searched: small talk." in call("why").output
+    assert "Nothing recalled: nothing was searched for (small talk)." in call("why").output
     assert TEXT in call("why", first[:8]).output
 
 
@@ -162,7 +162,7 @@ def test_why_not_says_it_in_a_sentence(ids: list[str], home: Path) -> None:
     first = turn(home)
     assert "\nNot recalled: no evidence: word coverage of the prompt" in call("why-not", ids[1][:8]).output
     turn(home, "hello there")
-    assert call("why-not", ids[0][:8]).output.endswith("\nNot recalled: nothing was searched: small talk.\n")
+    assert call("why-not", ids[0][:8]).output.endswith("\nNot recalled: nothing was searched for (small talk).\n")
     assert "did come up" in call_json("why-not", ids[0], first[:8])["why_not"]
     with pytest.raises(NotFoundError, match="deadbeef"):
         call("why-not", "deadbeef")
@@ -180,7 +180,7 @@ def test_after_a_purge_nothing_of_the_text_is_printed(ids: list[str], home: Path
 
 def test_each_agent_has_its_own_last_turn(ids: list[str], home: Path) -> None:
     turn(home)
-    with pytest.raises(NotFoundError, match="no turn of this caller"):
+    with pytest.raises(NotFoundError, match="no turn has been recorded for this caller"):
         call("why", "--agent", "ann")
 
 

@@ -163,7 +163,7 @@ def test_where_nobody_can_be_asked_the_way_on_is_named(home: Path) -> None:
     done = perdure(home, "purge", "--query", "machine number 7")
     assert (done.returncode, "repeat with --yes" in done.stderr) == (1, True)
     refused = perdure(home, "purge", "--query", "machine number 7", said="n\n")
-    assert (refused.returncode, refused.stderr.endswith("perdure: stopped\n")) == (130, True)
+    assert (refused.returncode, refused.stderr.endswith("perdure: aborted\n")) == (130, True)
 
 
 def test_a_long_memory_has_one_line_in_a_table_and_is_shown_whole(home: Path) -> None:
@@ -197,4 +197,4 @@ def test_ctrl_c_stops_long_work_and_says_so(home: Path, tmp_path: Path) -> None:
     copy = tmp_path / "home"
     shutil.copytree(home, copy)
     code, seen = on_terminal(copy, "eval", "--size", "1000", interrupt_at=b"evaluating")
-    assert (code, "perdure: stopped" in seen, "Traceback" in seen) == (130, True, False)
+    assert (code, "perdure: aborted" in seen, "Traceback" in seen) == (130, True, False)

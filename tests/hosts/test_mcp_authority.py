@@ -146,7 +146,7 @@ def test_what_the_user_does_not_accept_changes_nothing_and_nothing_waits(
     talk = Talk(home, mode, answer)
     [result] = talk(change(name, boat))
     assert result.is_error
-    assert "not agreed" in result.content[0].text  # type: ignore[union-attr]
+    assert "did not agree" in result.content[0].text  # type: ignore[union-attr]
     assert len(talk.asked) == 1
     assert state(home) == ([BOAT], [])
 
@@ -182,7 +182,7 @@ def test_an_answer_that_comes_too_late_means_no(
 def test_where_nobody_can_be_asked_the_change_waits_for_a_review(home: Path, boat: str, mode: str, name: str) -> None:
     [result] = Talk(home, mode)(change(name, boat))
     text = result.content[0].text  # type: ignore[union-attr]
-    assert "waits" in text
+    assert "pending" in text
     assert "perdure review approve" in text
     stands, waits = state(home)
     assert (stands, len(waits)) == ([BOAT], 1)

@@ -347,7 +347,7 @@ class TestDetection:
     def test_lines_of_something_else_are_no_backup(self, tmp_path: Path) -> None:
         path = tmp_path / "memory-backup-2026-03-24.jsonl"
         path.write_text('{"id": "a", "text": "I like tea."}\n')
-        with pytest.raises(InputError, match="not in a format that can be imported"):
+        with pytest.raises(InputError, match="not in a recognised format"):
             kind_of(path)
 
     def test_tells_the_sources_apart(self, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_mem0_brings_its_nearest_and_perdure_what_fits(user: Path) -> None:
     assert any("Graz" in text for text in early["perdure"])
     assert thanks["perdure"] == []
     assert (told["totals"]["today_silent"], told["totals"]["perdure_silent"]) == (0, 1)
-    assert "its own search is not run" in told["shown"]
+    assert "that tool's own search is not run" in told["shown"]
     assert state(user) == before
 
 

@@ -59,7 +59,7 @@ def connect(
     output: Output, host: str | None, project: Path | None, plugin: Path | None, private: bool | None, dry_run: bool,
     home: Path | None,
 ) -> None:  # fmt: skip
-    """Connect a host to perdure; without HOST, list the hosts to choose from.
+    """Connect a host to perdure; without HOST, choose from a list.
 
     Claude Code, Codex, Gemini CLI and Hermes then remember automatically. Cursor and VS Code capture what you say, but
     recall only when a session starts; after that, the model must call the memory tools.

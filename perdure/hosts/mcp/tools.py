@@ -25,7 +25,7 @@ _CHECKED = ("description", "minLength", "maxLength", "maxItems", "minimum", "add
 _SOURCES = {"files": ("memory",), "conversations": ("sessions",), "all": None}
 _SAID = {
     "memory_store.triggers": WHEN,
-    "memory_update.triggers": "As in memory_store; replaces the triggers you gave before.",
+    "memory_update.triggers": "As in memory_store; replaces those you gave.",
     "as_of": "A date or time.",
     "from": "First line.",
     "memory_list.entity": "The user is `user`.",
@@ -225,8 +225,7 @@ TOOLS: tuple[Offer, ...] = (
           "change waits for review.",
           _by_id(tool_arguments.Update, quote=True), tool_work.update, "Correct a memory", "takes", _CHANGED),
     Offer("memory_forget",
-          "Forget a memory when the user withdraws it: it is left out of every later answer. Needs "
-          "their words as `quote`, like memory_update.",
+          "Forget a memory when the user withdraws it. Needs their words as `quote`, like memory_update.",
           _by_id(Forget, quote=True), forget, "Forget a memory", "takes", _CHANGED),
     Offer("memory_link",
           "Record how one memory relates to another.",
