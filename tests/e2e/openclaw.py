@@ -323,7 +323,12 @@ def _compacted(story: Story) -> str:
     def flushed() -> bool:
         return any(_asks(body, line) for body in story.model.requests)
 
-    while turns == 0 or _asks(story.model.requests[-1], told):
+    def dropped() -> bool:
+        # What an opening or a block says of it since is no part of the conversation.
+        said = [FENCE.sub("", words(each["content"])) for each in story.model.requests[-1]["messages"]]
+        return not any(told in text for text in said)
+
+    while turns == 0 or not dropped():
         turns += 1
         assert turns < 20, "the host never compacted"
         story.gateway.turn(f"Part {turns} of {FILLER}", session=session)
