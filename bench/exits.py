@@ -44,7 +44,10 @@ LIMIT = 3.0
 LINGER = 5.0
 """Seconds in which its worker is to be gone."""
 HANG = 30.0
-"""Seconds after which a process counts as hung, and a worker as left behind."""
+"""Seconds after which a process counts as hung."""
+LEFT = 120.0
+"""Seconds after which a worker counts as left behind: beside other work its low priority leaves it a tenth of a core,
+and an import that holds the interpreter's lock is not cut short."""
 LONGEST = 60.0
 """Seconds after which a process ends by itself, whatever it was told."""
 PER_HOME = 10
@@ -172,7 +175,7 @@ def _judge(home: Path, way: str, code: int, errors: str, found: Found) -> None:
     if not fine or "Fatal Python error" in errors or ("Traceback" in errors and way != "SIGINT"):
         found.aborts.append(f"{way}: {code} {errors[-300:]}")
     ended = time.monotonic()
-    until(lambda: not workers(home), HANG)
+    until(lambda: not workers(home), LEFT)
     found.lingering += time.monotonic() > ended + LINGER
     for pid in workers(home):
         found.orphans.append(f"orphan after {way}: {_doing(pid)}")
