@@ -129,8 +129,7 @@ class MemoryView(Facade):
                 everybody who uses this store; None: the caller.
             channel: where it comes from.
             supersedes: id of the memory it replaces.
-            triggers: up to eight prompts, of up to 200 characters each, for which the memory matters although they do
-                not mention it.
+            triggers: up to eight prompts, of up to 200 characters each, for which it matters.
 
         Returns:
             The memory as stored; or an existing one that says the same, now confirmed; or the one it withdraws. It says

@@ -30,10 +30,7 @@ def prune(store: Store, log: TranscriptLog, keep: Retention, pause: Pause) -> st
     """
     done = expiry.prune(store, keep.expired, pause=pause)
     if done.parked is not None:
-        return (
-            f"paused: {done.parked.facts} of {counted(done.parked.total, 'memory')} would expire; check "
-            "the clock, then run perdure prune --yes"
-        )
+        return f"paused: {done.parked.facts} of {counted(done.parked.total, 'memory')} would expire; see perdure prune"
     now = store.clock.now()
     dropped = 0
     while True:

@@ -156,21 +156,13 @@ class GuardedEmbedder:
         except ModelError:
             raise
         except Exception as error:
-            raise ModelError(
-                f"embedder {self.identity.model} raised {type(error).__name__}; use another model, or "
-                "report it to its author"
-            ) from error
+            raise ModelError(f"embedder {self.identity.model} raised {type(error).__name__}") from error
         expected = (len(texts), self.identity.dims)
         if vectors.shape != expected:
-            raise ModelError(
-                f"embedder {self.identity.model} returned shape {vectors.shape}, expected {expected}; use "
-                "another model, or report it to its author"
-            )
+            raise ModelError(f"embedder {self.identity.model} returned shape {vectors.shape}, not {expected}")
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not (np.isfinite(vectors).all() and (norms > 0).all()):
-            raise ModelError(
-                f"embedder {self.identity.model} returned a zero vector; use another model, or report it to its author"
-            )
+            raise ModelError(f"embedder {self.identity.model} returned a zero vector")
         vectors = vectors / norms
         return vectors
 
@@ -181,10 +173,7 @@ class GuardedEmbedder:
         try:
             return self._counted.first(text, self._inner.count_tokens(text))
         except Exception as error:
-            raise ModelError(
-                f"tokenizer of {self.identity.model} raised {type(error).__name__}; use another model, or "
-                "report it to its author"
-            ) from error
+            raise ModelError(f"tokenizer of {self.identity.model} raised {type(error).__name__}") from error
 
     def interrupt(self) -> None:
         """Make running calls end soon."""

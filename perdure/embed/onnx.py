@@ -191,9 +191,7 @@ def _load_session(weights: Path) -> Any:
     try:
         session = onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
     except _runtime_errors() as error:
-        raise ModelError(
-            f"ONNX Runtime cannot load model file {weights} ({error}); reinstall perdure or set another model_path"
-        ) from error
+        raise ModelError(f"ONNX Runtime cannot load model file {weights}: {error}") from error
     give_back()
     return session
 

@@ -91,7 +91,7 @@ class Beside:
                     return ""
                 here, there = _values(ours, theirs)
                 if here and there:
-                    verb = "the user said" if fact.channel in SUPERSEDES else "a note says"
+                    verb = "you said" if fact.channel in SUPERSEDES else "a note says"
                     mine = f"{verb} {clip(here, _VALUE)}{_on(fact, self.today, self.zone)}"
                     return f"{name} says {_plain(there)}; {mine}"
         return ""

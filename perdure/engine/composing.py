@@ -192,10 +192,7 @@ def hash_embedder(settings: Settings) -> Embedder:
     if settings.embedder_model is None:
         return HashEmbedder()
     if not settings.embedder_model.isdecimal():
-        raise SettingsError(
-            f"setting embedder_model = {settings.embedder_model!r}: the embedder `hash` takes a number of "
-            "dimensions; set one, such as 384"
-        )
+        raise SettingsError(f"setting embedder_model = {settings.embedder_model!r}: embedder hash takes a number")
     return HashEmbedder(int(settings.embedder_model))
 
 

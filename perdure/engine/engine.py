@@ -291,9 +291,7 @@ class Engine:
         """Acknowledge a turn: what is taken in of it is on disk when this returns; return how many messages that is."""
         audience = audience_of(context)
         if audience.home is None:
-            _log.warning(
-                "nothing captured: the agent id or user id is missing or malformed; the host must pass valid ids"
-            )
+            _log.warning("nothing captured: the agent's or user's id is missing or malformed")
             return 0
         with self.gate.turn():
             taken = self._intake.take(messages, context, audience.home)
@@ -354,9 +352,8 @@ class Engine:
         with suppress(StoreError):  # where it cannot be read, the turn goes on; it is told later
             kinds = notices.take_refused(self.store, str(home)) if home is not None else ()
         told = (
-            f"Not stored, although the user asked, because it contains a secret ({', '.join(kinds)}). "
-            "Tell the user once: "
-            'to keep a secret, run "perdure vault store SERVICE".'
+            f"Not remembered, although the user asked, because it holds a secret ({', '.join(kinds)}). Say so once: "
+            'secrets are kept with "perdure vault store SERVICE".'
         )
         return fence(told, self.store.key, context.session_id) if kinds else ""
 
@@ -662,7 +659,7 @@ class Forked:
 
     def __getattr__(self, name: str) -> NoReturn:
         """Say what is the matter, whatever is asked for."""
-        raise StoreClosedError("this Memory was opened before the process was forked; open it again in the child")
+        raise StoreClosedError("this memory was opened before the process was forked; open it again in the child")
 
     def close(self) -> None:
         """Do nothing: the files are the parent's."""

@@ -220,7 +220,7 @@ class ExtensionManager:
             if not isinstance(name, str) or not name:
                 raise ExtensionError(f"{name!r} cannot name one of the {kind}; give a non-empty string")
             if not callable(factory):
-                raise ExtensionError(f"{name!r} of the {kind} is not callable; register a class or function")
+                raise ExtensionError(f"{name!r} of the {kind} cannot be called; register a class or function")
             if name in registered or name in self._factories[kind]:
                 raise ExtensionError(f"{name!r} is already among the {kind}; choose another name")
             registered[name] = factory

@@ -131,7 +131,7 @@ class Model:
                 problem = spaces.problem(connection)
         except StoreError:
             return self._state
-        stalled = f", stalled: {problem}" if problem else ""
+        stalled = f", waits: {problem}" if problem else ""
         return f"{self._state}; switching to {space.name}: {done} of {counted(total, 'memory')}{stalled}"
 
     def start(self) -> None:
@@ -292,7 +292,7 @@ class Model:
                 )
                 return
         advice = (
-            f"this store's vectors are from model {theirs.name}, but {own.name} is configured; switch with:"
+            f"this store's vectors are from model {theirs.name}, not from {own.name} as configured; switch with:"
             " perdure model switch"
         )
         fitting = self.recipes.embedder(theirs) if self.recipes else None
@@ -324,4 +324,4 @@ class Model:
     def _step_aside(self) -> None:
         self.pause()
         if self._closed:
-            raise ModelError("the store is closing; the model will be calibrated at the next start")
+            raise ModelError("the store is closing; the model will be measured at the next start")

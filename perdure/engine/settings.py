@@ -47,7 +47,7 @@ def _no_switch(value: Any) -> Any:
 
 def _nothing_or_a_block(tokens: int) -> int:
     if 0 < tokens < 130:
-        raise ValueError("must be 0, or at least 130: the text around the memories takes up most of that")
+        raise ValueError("must be 0, or at least 130: the words around the memories take most of that")
     return tokens
 
 

@@ -141,16 +141,13 @@ def _translated(path: Path, error: OSError) -> InputError | StoreFullError | Sto
     if not path.parent.parent.is_dir():
         return InputError(f"{path.parent.parent} is not a folder; name the agent's workspace")
     if error.errno in _REFUSALS:
-        return InputError(f"{path}, or its folder, is a link or not a regular file; replace it with a regular one")
+        return InputError(f"{path} is not a regular file in a regular folder; replace it with one")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFullError(f"the disk is full; none of this note was written to {path}. Free some space")
     return StoreUnavailableError(f"{path} cannot be written ({error.strerror}); check the folder and its owner")
 
 
-BEGIN = (
-    "<!-- perdure: begin. perdure writes between these marks, only with your approval; edit or remove "
-    "anything you like -->"
-)
+BEGIN = "<!-- perdure: begin. perdure writes between these marks, after you agreed; edit or remove what you like -->"
 END = "<!-- perdure: end -->"
 HEADING = "## What perdure has learnt"
 MAX_LINE = 300
@@ -191,9 +188,7 @@ def with_line(content: str, text: str) -> str:
     """Return a file's text with one more line in its section; the same if the line stands there already."""
     line = f"- {plain_line(text)}"
     if content.count(BEGIN) != content.count(END) or content.count(BEGIN) > 1:
-        raise InputError(
-            "perdure's section in the file is damaged: it needs one begin mark and one end mark; restore them"
-        )
+        raise InputError("the section of perdure is damaged: it needs one begin mark and one end mark; restore them")
     if BEGIN not in content:
         gap = "" if not content or content.endswith("\n\n") else "\n" if content.endswith("\n") else "\n\n"
         return f"{content}{gap}{BEGIN}\n{HEADING}\n\n{line}\n{END}\n"

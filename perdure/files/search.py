@@ -137,7 +137,7 @@ class FileSearch:
         options = self.index.options
         sources = [source for source in ask.sources if source in options.sources]
         if not sources:
-            return Answer((), DISABLED, reason="no source is enabled; see the setting `sources`")
+            return Answer((), DISABLED, reason="no source is enabled; see the setting sources")
         dirty, stale = 0, None
         try:
             dirty = fresh()

@@ -57,7 +57,7 @@ class Channel(StrEnum):
 
 _WAYS = {
     Channel.USER: "said by you", Channel.LIBRARY: "a program", Channel.CLI: "the command line",
-    Channel.TOOL_ASKED: "an agent, at your request", Channel.TOOL_UNASKED: "an agent, on its own initiative",
+    Channel.TOOL_ASKED: "an agent, on request", Channel.TOOL_UNASKED: "an agent, on its own",
     Channel.ASSISTANT: "said by an agent", Channel.OWNER_FILE: "your own file", Channel.FILE: "a file",
     Channel.TRANSCRIPT_USER: "said by you in a past conversation",
     Channel.TRANSCRIPT_OTHER: "said by someone else in a past conversation", Channel.IMPORT: "an import",

@@ -85,7 +85,7 @@ def told(note: Mapping[str, Any]) -> str:
     if "left_out" in note:
         return f"the former model and the new one were not compared: {note['left_out']}"
     return (
-        f"of {note['asked']} questions made from your memories, the former model ranked the right memory first for"
+        f"of {note['asked']} questions made from your memories, the former model ranked the memory first for"
         f" {note['former']}, the new one for {note['new']}"
     )
 

@@ -30,7 +30,7 @@ from perdure.store.transaction import StoredVector
 ASIDE = "lancedb-purged"
 """Where a table goes before it is removed: nobody may find half of one."""
 RESCUE = "facts.db has lost it: perdure verify --fix, else perdure recover"
-_MISSING = "memory is missing from LanceDB"
+_MISSING = "memory is missing in LanceDB"
 _NOT_LIVE = "LanceDB holds a row that is not a live memory"
 _FIELDS = ("id", "text", "vector", "importance", "category", "scope", "created_at", "expires_at")
 _BEHIND_LIMIT = 10**9

@@ -260,8 +260,7 @@ class Indexer:
         try:
             if found := unproved(self.store):
                 _log.warning(
-                    "the LanceDB table in %s is kept, because it cannot be read or differs from "
-                    "SQLite in %d places; see perdure verify",
+                    "the LanceDB table stays in %s, as it cannot be read or differs from SQLite in %d places",
                     known.url or self.store.lance_folder, found,
                 )  # fmt: skip
             elif known.url:

@@ -108,7 +108,7 @@ def bodies(database: Backend) -> tuple[Place, ...]:
 def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
     """Remove facts for good, over all scopes: they are in no table any more. `certify` until the purge is certified."""
     if not fact_ids:
-        raise InputError("no memory specified; pass at least one id")
+        raise InputError("no memory is named; give at least one id")
     name = str(uuid.uuid4())
     with store.write(author) as tx:
         ids = [doomed.id for doomed in plan(tx.connection, fact_ids)]

@@ -40,7 +40,7 @@ class Key:
         value = self.value
         if not value:
             if self.needed:
-                raise ModelError(f"environment variable {self.variable} is not set; set it to the service's API key")
+                raise ModelError(f"environment variable {self.variable} is not set; put the key of the service in it")
             return {}
         if not (value.isascii() and value.isprintable()):
             raise ModelError(f"environment variable {self.variable} contains invalid characters; set it again")
@@ -168,10 +168,7 @@ class _Exchange:
             self._http = self._socket = None
             connection.close()
         if len(data) > MAX_BYTES:
-            raise EndpointError(
-                f"{self._address.site} sent more than {MAX_BYTES} bytes; check that the address is that of the API",
-                sent=True,
-            )
+            raise EndpointError(f"{self._address.site} answered more than {MAX_BYTES} bytes; ask for less", sent=True)
         return _Answer(response.status, data, response.headers.get("Retry-After"))
 
     def _check(self) -> None:
@@ -186,12 +183,8 @@ class _Exchange:
             return EndpointError(f"{site} did not answer in time; raise the timeout, or check the server", sent=sent)
         name = type(cause).__name__
         if not sent:
-            return EndpointError(
-                f"{site} cannot be reached ({name}); check the address, and that the server is running"
-            )
-        return EndpointError(
-            f"{site} closed the connection early ({name}); try again, or check the server's log", sent=True
-        )
+            return EndpointError(f"{site} cannot be reached ({name}); check the address, and that the server runs")
+        return EndpointError(f"{site} broke off its answer ({name}); try again, or check the server's log", sent=True)
 
 
 class Endpoint:
@@ -266,7 +259,7 @@ class Endpoint:
             case status if status >= 500:
                 return f"{said}: the server failed; try again later"
             case status if 300 <= status < 400:
-                return "; redirects are not followed; set the target address"
+                return "; it is a redirect, which is not followed. Set the target address"
         return said
 
     def _said(self, body: bytes) -> str:

@@ -97,10 +97,7 @@ class SentenceTransformerEmbedder:
             with native_call():
                 rows = encode([model_input(text, self._max_tokens)], prompt=prompt, show_progress_bar=False)
         except (IndexError, RuntimeError, TypeError, ValueError) as error:
-            raise ModelError(
-                f"model {self._name} failed on a text of {len(text)} characters; use another model, or "
-                "report it to its author"
-            ) from error
+            raise ModelError(f"model {self._name} failed on a text of {len(text)} characters") from error
         return unit_rows(rows)[0]
 
 
@@ -128,9 +125,7 @@ def _files_digest(folder: Path) -> str:
     try:
         digests = {path.relative_to(folder).as_posix(): sha256_of(path) for path in _deciding(folder)}
     except OSError as error:
-        raise ModelError(
-            f"model file {error.filename} cannot be read ({error.strerror}); check its permissions"
-        ) from error
+        raise ModelError(f"model file {error.filename} cannot be read: {error.strerror}") from error
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
 

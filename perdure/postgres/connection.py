@@ -150,7 +150,7 @@ def in_our_terms() -> Iterator[None]:
         ) from error
     except errors.ReadOnlySqlTransaction as error:
         raise StoreUnavailableError(
-            "the server is read-only; set store_url to the one that accepts writes, or to all of them, comma-separated"
+            "the server is read-only; name the one that accepts writes in store_url, or all, comma-separated"
         ) from error
     except (PoolTimeout, psycopg.OperationalError) as error:
         raise StoreUnavailableError(

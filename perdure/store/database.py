@@ -247,7 +247,7 @@ class Database(Backend):
         if self._forked:
             raise StoreClosedError(f"{self.path.name} was opened before this process was forked; reopen it here")
         if self._closed:
-            raise StoreClosedError(f"{self.path.name} is closed; open the store again")
+            raise StoreClosedError(f"{self.path.name} is closed")
 
     @property
     def displaced(self) -> bool:
@@ -347,7 +347,7 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
                 how = "`perdure recover` shows what can be recovered"
             return StoreCorruptError(f"{path} is not an intact SQLite database; it was left untouched. {how}")
         case apsw.ConnectionClosedError():
-            return StoreClosedError(f"{name} is closed; open the store again")
+            return StoreClosedError(f"{name} is closed")
         case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.IOError() | apsw.PermissionsError():
             return unreadable(path, error)
         case _:

@@ -64,7 +64,7 @@ def unforget(tx: Transaction, fact_id: str) -> Fact:
     fact = tx.fact(fact_id)
     over = fact.expires_at is not None and fact.expires_at <= tx.now
     if fact.forgotten_at is None and not over:
-        raise InputError(f"memory {fact_id} is neither forgotten nor expired, so there is nothing to restore")
+        raise InputError(f"memory {fact_id} is neither forgotten nor expired")
     for other, _ in _beside(tx, fact_id):
         if tx.fact(other).forgotten_at == fact.forgotten_at is not None:
             tx.change(other, "unforget", {"forgotten_at": None}, other_id=fact_id)

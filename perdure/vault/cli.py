@@ -26,7 +26,7 @@ EXPIRY_WARNING_DAYS = 7
 
 @click.group()
 def vault() -> None:
-    """Store encrypted secrets; the agent knows only that they exist.
+    """Store secrets encrypted; the agent only knows that they exist.
 
     The key is in the OS keyring or derived from a passphrase: PERDURE_VAULT_PASSPHRASE, else a prompt.
 
@@ -38,7 +38,7 @@ def vault() -> None:
 @click.option("--kind", type=click.Choice(list(KINDS)), default="other", show_default=True, help="Kind of secret.")
 @click.option("--name", default="", help="Name, if a service has several secrets of a kind.")
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Days until it expires.")
-@click.option("--replace", "replace_value", is_flag=True, help="Overwrite the stored value; the old one is lost.")
+@click.option("--replace", "replace_value", is_flag=True, help="Replace the stored value for good.")
 def store_secret(
     folder: Path, output: Output, service: str, kind: str, name: str, days: float | None, replace_value: bool
 ) -> None:
@@ -93,7 +93,7 @@ def list_secrets(folder: Path, output: Output) -> None:
 
 @operation(vault, "forget")
 def forget_secret(folder: Path, output: Output, record_id: str, dry_run: bool) -> None:
-    """Permanently delete a secret and the memory that points to it. Needs no key.
+    """Remove a secret and its memory for good. Needs no key.
 
     Example: perdure vault forget 1234abcd --dry-run
     """
@@ -102,7 +102,7 @@ def forget_secret(folder: Path, output: Output, record_id: str, dry_run: bool) -
         if not dry_run:
             _forget_pointer(record, folder)
             opened.forget(record.id)
-    done = "Would delete" if dry_run else "Deleted"
+    done = "Would forget" if dry_run else "Forgot"
     output.line(f"{done}: {record.kind} for {record.service} (id {record.id[:MIN_PREFIX]})")
     output.json({"forgotten": not dry_run, "record": record})
 

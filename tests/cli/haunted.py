@@ -30,7 +30,13 @@ def build(home: Path) -> Mapping[str, str]:
     from perdure.store.transaction import Author
 
     with Memory.open(
-        home, embedder="none", timers=False, watch=False, capture_assistant=True, compare={"classify": False}
+        home,
+        embedder="none",
+        timers=False,
+        watch=False,
+        capture_assistant=True,
+        compare={"classify": False},
+        categories={f"kind {EVIL}": "haunted"},
     ) as memory:
         given: dict[str, Any] = {
             "entity": f"ent {EVIL}",

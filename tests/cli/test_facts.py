@@ -74,7 +74,7 @@ def test_what_fades_and_ends_is_told_with_when_and_why() -> None:
     shown = call("list", "--fading").output
     assert "because it says 'for now'" in shown
     assert "allergic" not in shown
-    assert "kept\tfor good" in call("show", lasting["id"]).output
+    assert "kept\tpermanently" in call("show", lasting["id"]).output
 
 
 def test_memories_are_linked() -> None:

@@ -138,7 +138,7 @@ def turn(story: Story) -> str:
     assert "The same prompt today" in page.inner_text("main")
     page.fill("#missing", "peanuts")
     page.click("button:has-text('Find')")
-    page.click("button:has-text('Mark')")
+    page.click("button:has-text('Should have been recalled')")
     assert "should have been recalled" in page.inner_text(".said")
     with story.memory() as memory:
         [marked] = memory.turns.past(marked=True)

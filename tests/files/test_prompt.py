@@ -16,7 +16,7 @@ RECALL = """\
 Before you answer anything about earlier work, decisions, dates, people, preferences or todos:
 1. Call `memory_search` with the words of the question. It looks through MEMORY.md and memory/*.md.
 2. Call `memory_get` with the path and lines of a result to read what stands around it; read no more than you need.
-If nothing matches, say that you searched memory and found nothing. Do not guess.
+If nothing fits, say that you looked in memory and found nothing. Do not guess.
 In a direct chat end an answer that rests on memory with `Source: path#Lx-Ly`; in a group leave it out."""
 MEMORY_MD = "## User Preferences\n\n- Preferred language: TypeScript\n"
 RUNTIME = {

@@ -280,7 +280,7 @@ def test_a_plugin_is_a_folder_that_can_be_taken_away(machine: Machine) -> None:
 
 
 def test_a_plugin_takes_no_folder_that_is_in_use(machine: Machine) -> None:
-    with pytest.raises(HostError, match="in use for something else"):
+    with pytest.raises(HostError, match="already contains other files"):
         machine.claude_code().as_plugin(machine.home, WIRING)
 
 

@@ -104,7 +104,7 @@ def test_before_tools_run_it_is_asked_of_commands_and_patches_and_trusted_by_tha
     (machine.codex / "hooks.json").write_text(json.dumps(changed))
     assert Codex().distrusted() == ["PreToolUse"]
     assert found().memory == "automatic"
-    assert [each for each in found().problems if "only its reminders before tools wait for trust" in each]
+    assert [each for each in found().problems if "only its pre-tool reminder hook is not trusted yet" in each]
     (machine.codex / "hooks.json").write_bytes(whole)
     machine.for_codex().connect()
     assert Codex().distrusted() == []

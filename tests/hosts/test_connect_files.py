@@ -139,7 +139,7 @@ def test_a_file_that_cannot_be_written_stays_and_leaves_no_record(machine: Machi
 
 
 def test_a_path_that_no_config_can_name_is_refused() -> None:
-    with pytest.raises(HostError, match="not UTF-8"):
+    with pytest.raises(HostError, match="not valid UTF-8"):
         Wiring("codex", home=Path("/data/\udcff"))
 
 

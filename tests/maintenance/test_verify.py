@@ -293,7 +293,7 @@ class TestDivergence:
         found = verify(filled)
         assert places(found, "fact is lost") == from_sqlite
         assert places(found, "LanceDB holds a row that is not a live memory") == from_sqlite
-        assert places(found, "memory is missing from LanceDB") == from_lance
+        assert places(found, "memory is missing in LanceDB") == from_lance
         assert fix(filled, found) == []
         index(filled)
         assert verify(filled) == []

@@ -141,7 +141,7 @@ def test_an_empty_agent_id_writes_nothing_and_says_so(
     memory.settle()
     memory.close()
     assert kept(home) == []
-    assert complaints(caplog) == ["nothing captured: the agent id or user id is missing or malformed; the host must pass valid ids"]
+    assert complaints(caplog) == ["nothing captured: the agent's or user's id is missing or malformed"]
 
 
 def test_a_host_with_a_manager_of_its_own(open_memory: OpenMemory) -> None:

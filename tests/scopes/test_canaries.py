@@ -41,7 +41,6 @@ def added_and_removed(memory: Memory, folder: Path) -> bool:
 def explained(memory: Memory, word: str) -> object:
     """Return why what came up did, without what differs from turn to turn."""
     memory.recall(f"Where does the {word} sing?")
-    memory.settle()
     return [(each.id, each.text, each.verdict) for each in memory.why().considered]
 
 
@@ -73,7 +72,6 @@ def played(memory: Memory, context: TurnContext) -> Sequence[PastTurn]:
 def refused(memory: Memory, canary: Canary) -> str:
     """Return why a canary did not come up."""
     memory.recall(f"Where does the {canary.word} sing?")
-    memory.settle()
     return memory.why_not(canary.facts[1])
 
 

@@ -249,10 +249,11 @@ def test_agents_of_one_folder_do_not_meet(tmp_path: Path) -> None:
         "main": {"heron is main's", "heron is the user's"},
         "Main": {"heron is the user's"},
         None: {"heron is the user's"},
-        "": set(),
-        " main": set(),
     }.items():
         assert opened(agent, lambda memory: {fact.text for fact in memory.lookup("heron")}) == texts
+    for agent in ("", " main"):
+        with pytest.raises(ScopeError):
+            opened(agent, Memory.settle)
     for agent in ("", " main", "\ud800"):
         with pytest.raises(ScopeError):
             opened(agent, lambda memory: memory.store("heron is nobody's"))
