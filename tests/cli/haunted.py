@@ -36,7 +36,7 @@ def build(home: Path) -> Mapping[str, str]:
         watch=False,
         capture_assistant=True,
         compare={"classify": False},
-        categories={f"kind {EVIL}": "haunted"},
+        categories={f"kind {EVIL[:20]}": "haunted"},
     ) as memory:
         given: dict[str, Any] = {
             "entity": f"ent {EVIL}",
@@ -44,7 +44,7 @@ def build(home: Path) -> Mapping[str, str]:
             "value": f"value {EVIL}",
             "why": f"why {EVIL}",
         }
-        one = memory.store(f"The staging database is called {EVIL}", tags=[f"tag {EVIL}"], category=f"kind {EVIL}",
+        one = memory.store(f"The staging database is called {EVIL}", tags=[f"tag {EVIL}"], category=f"kind {EVIL[:20]}",
                            metadata={f"name {EVIL}": [EVIL]}, **given)  # fmt: skip
         two = memory.store(f"The kettle of {EVIL} stands in the kitchen.")
         memory.link(one.id, two.id, "CAUSED_BY")
