@@ -3,7 +3,8 @@
 python -m training.agreement [--json]
 
 The second labels lie in training/second, in files named as the first; whoever made them saw the texts alone. A
-store's are `{"store", "prompts": [{"text", "needs"}]}`; messages' are
+store's and a life's are `{"store", "prompts": [{"text", "needs"}]}`; days' are
+`{"day", "turns": [{"id", "keep", "needs"}]}`: is something worth keeping, is something earlier needed? Messages' are
 `{"messages", "items": [{"id", "sentences": [{"text", "keep", "category", "lasting", "author", "intent"}]}]}`;
 pairs' `{"pairs", "items": [{"id", "relation", "target"}]}`; families' `{"families", "items": [{"id", "prompt"}]}`, of
 a memory's three prompts, in some order, the one to which it matters.
@@ -23,7 +24,7 @@ from typing import Any
 import click
 
 from training.check import DATA, load
-from training.forms import Families, Messages, Pair, Pairs, Sentence, Store
+from training.forms import Day, Families, Life, Messages, Pair, Pairs, Sentence, Store
 
 SECOND = Path(__file__).parent / "second"
 CHANGES = ("replaces", "withdraws", "contradicts")
@@ -62,7 +63,7 @@ class Agreement:
         )
 
 
-def of_store(first: Store, second: Mapping[str, Any]) -> Iterator[Answer]:
+def of_store(first: Store | Life, second: Mapping[str, Any]) -> Iterator[Answer]:
     """Yield both answers for each prompt and memory.
 
     Raises:
@@ -103,6 +104,19 @@ def of_families(first: Families, second: Mapping[str, Any]) -> Iterator[bool]:
     yield from (items[other["id"]].prompt == other["prompt"] for other in second["items"])
 
 
+def of_day(first: Day, second: Mapping[str, Any]) -> Iterator[tuple[Answer, Answer]]:
+    """Yield of each turn both answers to whether something is worth keeping, and whether something earlier is needed.
+
+    Raises:
+        ValueError: the second labels are of other turns.
+    """
+    turns = [turn for session in first.sessions for turn in session.turns]
+    for turn, other in zip(turns, second["turns"], strict=True):
+        if turn.id != other["id"]:
+            raise ValueError(f"{first.day}: turn {turn.id} stands where {other['id']} was labelled")
+        yield (bool(turn.keep), bool(other["keep"])), (bool(turn.needs), bool(other["needs"]))
+
+
 def figures(folder: Path = DATA, second: Path = SECOND) -> dict[str, dict[str, Any]]:
     """Return the agreement on each kind of data.
 
@@ -113,15 +127,18 @@ def figures(folder: Path = DATA, second: Path = SECOND) -> dict[str, dict[str, A
     kept: list[tuple[Sentence, Mapping[str, Any]]] = []
     pairs: list[tuple[Pair, Mapping[str, Any]]] = []
     prompts: list[bool] = []
+    turns: list[tuple[Answer, Answer]] = []
     named = {(path.parent.name, path.name): file for path, file in load(folder).files.items()}
     for path in sorted(second.rglob("*.json")):
         other, file = json.loads(path.read_text(encoding="utf-8")), named[path.parent.name, path.name]
-        if isinstance(file, Store):
+        if isinstance(file, Store | Life):
             needs += of_store(file, other)
         elif isinstance(file, Messages):
             kept += of_messages(file, other)
         elif isinstance(file, Pairs):
             pairs += of_pairs(file, other)
+        elif isinstance(file, Day):
+            turns += of_day(file, other)
         elif isinstance(file, Families):
             prompts += of_families(file, other)
     both = [(one, other) for one, other in kept if one.keep and other["keep"]]
@@ -139,6 +156,8 @@ def figures(folder: Path = DATA, second: Path = SECOND) -> dict[str, dict[str, A
         "its relation": _same((one.relation, one.target) == (other["relation"], other["target"])
                               for one, other in pairs),
         "the prompt it matters to": _same(prompts),
+        "a turn holds something to keep": _plain(Agreement.of(keep for keep, _ in turns)),
+        "a turn needs something earlier": _plain(Agreement.of(needs for _, needs in turns)),
     }  # fmt: skip
 
 
@@ -160,7 +179,7 @@ def main(as_json: bool) -> None:
         click.echo(json.dumps(found))
         return
     for name, given in found.items():
-        click.echo(f"{name:<24} " + ", ".join(f"{what} {value}" for what, value in given.items()))
+        click.echo(f"{name:<30} " + ", ".join(f"{what} {value}" for what, value in given.items()))
 
 
 if __name__ == "__main__":

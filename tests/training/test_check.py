@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.agreement import Agreement
+from training.agreement import Agreement, of_day
 from training.check import DATA, SUMS, counts, load, main, problems, sums, twins
+from training.forms import Day, Session
 
 LONG = "The night ferry to Visby leaves from the small pier on Tuesdays."
 
@@ -239,3 +240,16 @@ def test_agreement_with_oneself_is_full_and_never_more(answers: list[tuple[bool,
 
 def test_agreement_by_chance_counts_for_nothing() -> None:
     assert Agreement.of([(True, True), (True, False), (False, True), (False, False)]) == Agreement(4, 0.0, 0.5, 0.5)
+
+
+def test_a_day_is_compared_turn_by_turn_and_only_with_itself() -> None:
+    kept = {"id": "k1", "text": "Owns a boat.", "category": "fact", "lasting": True}
+    turns = [{"id": f"t{number}", "user": "I own a boat.", "assistant": "Noted.", "keep": [] if number else [kept]}
+             for number in range(3)]  # fmt: skip
+    session = Session.model_validate({"session": "s", "date": "2026-03-02", "turns": turns})
+    day = Day.model_construct(day="d", sessions=(session,))
+    second = [{"id": f"t{number}", "keep": number == 1, "needs": False} for number in range(3)]
+    told = of_day(day, {"turns": second})
+    assert [keep for keep, _ in told] == [(True, False), (False, True), (False, False)]
+    with pytest.raises(ValueError, match="t0 stands where t2"):
+        list(of_day(day, {"turns": second[::-1]}))
