@@ -96,8 +96,14 @@ import json, sys
 from pathlib import Path
 
 needles = [bytes.fromhex(word) for word in sys.argv[2:]]
-files = [path for path in Path(sys.argv[1]).rglob("*") if path.is_file()]
-print(json.dumps([path.name for path in files if any(needle in path.read_bytes() for needle in needles)]))
+found = []
+for path in [path for path in Path(sys.argv[1]).rglob("*") if path.is_file()]:
+    try:
+        held = path.read_bytes()
+    except FileNotFoundError:  # a worker tidies meanwhile
+        continue
+    found += [path.name] if any(needle in held for needle in needles) else []
+print(json.dumps(found))
 """
 
 
