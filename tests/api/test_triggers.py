@@ -68,9 +68,7 @@ def test_a_merge_joins_them(memory: Memory) -> None:
 
 @for_each("text", ["run the tests", "explain this code to me", "good morning", "hello"])
 def test_what_is_near_every_days_prompts_is_refused(memory: Memory, text: str) -> None:
-    with pytest.raises(
-        InputError, match=f"'{text}' is near . of 100 prompts that need no memory.* the limit is 2"
-    ):
+    with pytest.raises(InputError, match=f"'{text}' is near . of 100 prompts that need no memory.* the limit is 2"):
         memory.store("The tests need a running Redis.", triggers=[text])
     assert memory.admin.list() == []
 
