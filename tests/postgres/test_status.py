@@ -35,8 +35,8 @@ def test_it_is_a_state_that_the_server_is_away(
         shown = call("status", code=1).stdout
     finally:
         server.start()
-    assert [line.split() for line in shown.splitlines() if line.startswith(("truth", "inbox"))] == [
-        ["truth", "unavailable"], ["inbox", "2"],
+    assert [line.split() for line in shown.splitlines() if line.startswith(("database", "turns"))] == [
+        ["database", "unavailable"], ["turns", "to", "capture", "2"],
     ]  # fmt: skip
     assert call_json("status")["truth"] == "sound"
 
