@@ -34,7 +34,7 @@ POISON = (PerdureError, ArithmeticError, AttributeError, LookupError, RuntimeErr
 PROBLEM = "drain_problem"
 """Under this name the store keeps why turns wait, for who asks from another process."""
 ORPHANS = 60.0
-"""Seconds between two looks for turns of other machines."""
+"""Seconds between two looks for turns of other processes and machines."""
 RETRY = 1.0
 MOST = 60.0
 """Seconds after the first failure until the next try, and at the most; they double with each further one."""
@@ -97,14 +97,8 @@ class Drain:
             finally:
                 del self._later[0]
         self._worked()
-        if not self._recovered:
+        if not self._recovered or time.monotonic() - self._looked > ORPHANS:
             self.recover()
-        elif time.monotonic() - self._looked > ORPHANS:
-            try:
-                self._take_in()
-                self._worked()
-            except WAITS as error:
-                self._failed(error)
 
     def _take_in(self) -> None:
         """Capture what the database acknowledged for machines that have not dealt with it."""

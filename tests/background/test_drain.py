@@ -306,6 +306,23 @@ def test_a_rule_of_an_extension_that_raises_anything_costs_no_turn(tmp_path: Pat
         second.close()
 
 
+def test_what_a_neighbour_leaves_behind_is_captured_without_a_new_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perdure.background.drain.ORPHANS", 0.0)
+    staying, leaving = Desk(tmp_path), Desk(tmp_path)
+    try:
+        staying.drain.recover()
+        leaving.store.inbox.append(ENTRY)
+        staying.drain.retry()
+        assert texts(staying.store) == []  # its owner lives
+        leaving.close()
+        staying.drain.retry()
+        assert texts(staying.store) == [("I prefer tea over coffee.",)]
+    finally:
+        staying.close()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 @pytest.mark.parametrize("moment", ["acknowledged", "captured"])
 def test_an_acknowledged_turn_survives_a_kill_once(tmp_path: Path, moment: str) -> None:
