@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import signal
 import statistics
 import subprocess
@@ -82,12 +83,16 @@ def begin(home: str) -> None:
     time.sleep(3)
 
 
-def end(home: str) -> None:
+def end(home: str | Path) -> None:
     """Kill the helper, and wait for hooks that still keep what was said."""
     for pid in processes(home, HELPER):
         with suppress(ProcessLookupError):
+            # A process loses its command line before its locks.
+            gone = os.pidfd_open(pid)
             os.kill(pid, signal.SIGKILL)
-    while processes(home, HELPER) or processes(home, b"hook"):
+            select.select([gone], [], [])
+            os.close(gone)
+    while processes(home, b"--host"):
         time.sleep(0.02)
 
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.hooks import processes
+from bench.hooks import HELPER, end, processes
 from perdure.hosts.command.dialects import DIALECTS
-from tests.waiting import until
 
 SECRET = "SOME_API_KEY"
 PATIENT = (
@@ -35,20 +31,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv(SECRET, "not-for-a-helper")
         home = tmp_path / "memory"
         yield home
-        kill(home)
-
-
-def kill(home: Path) -> None:
-    """Kill the helpers of a data folder, and wait for those hooks that still keep what was said."""
-    for pid in helpers(home):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    until(lambda: not helpers(home) and not processes(home, b"--host"))
+        end(home)
 
 
 def helpers(home: Path) -> list[int]:
     """Return the ids of the helpers of a data folder."""
-    return processes(home, b"perdure.service.helper")
+    return processes(home, HELPER)
 
 
 def payload(event: str, session: str, **values: Any) -> bytes:

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from bench.hooks import processes
+from bench.hooks import end, processes
 from perdure import Memory
 from perdure.service.client import OK, ask, ask_at, endpoint
 from perdure.service.helper import Helper
-from tests.hosts.commands import SECRET, helpers, home, hook, kill, payload
+from tests.hosts.commands import SECRET, helpers, home, hook, payload
 from tests.waiting import until
 
 __all__ = ["home"]
@@ -58,7 +58,7 @@ def test_what_a_program_has_the_host_run_is_not_kept(home: Path) -> None:
     # What the helper has not read when it is killed is lost: a host that waits longer has it.
     for prompt, way in (("My parrot is called Otto.", "sdk-cli"), ("My favourite editor is Helix.", "claude-vscode")):
         hook(home, "prompt", payload("prompt", way, prompt=prompt), patient=True, env=begun(way))
-    kill(home)
+    end(home)
     assert known(home) == ["My favourite editor is Helix."]
 
 
@@ -187,7 +187,7 @@ def test_a_killed_helper_is_replaced_and_nothing_is_lost(home: Path) -> None:
         for pid in helpers(home):
             os.kill(pid, signal.SIGKILL)
         hook(home, "prompt", payload("prompt", f"s{number}", prompt=f"My friend Ana{city} lives in {city}."))
-    kill(home)
+    end(home)
 
     def kept() -> bool:
         # What was killed holds its inbox until the system has ended it.

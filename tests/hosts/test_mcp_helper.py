@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from bench.hooks import end
 from perdure import Memory
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Consent, TurnContext
 from perdure.hosts.mcp.client import McpClient
 from perdure.hosts.mcp.remote import RemoteDesk
-from tests.hosts.commands import helpers, home, hook, kill, payload
+from tests.hosts.commands import helpers, home, hook, payload
 
 __all__ = ["home"]
 SAID = "My favourite editor is Helix."
@@ -30,7 +31,7 @@ def told(home: Path) -> Iterator[Path]:
         memory.turns.after([{"role": "user", "content": SAID}], True, TurnContext(session_id="s"))
         memory.settle()
     yield home
-    kill(home)
+    end(home)
 
 
 def one(home: Path) -> str:
