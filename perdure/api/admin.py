@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perdure.api import audit, inbox, review
+from perdure.api import audit, consent, inbox, review
 from perdure.api.assign import Assigned, assign
 from perdure.api.audit import Audit
 from perdure.api.facade import Facade
@@ -303,12 +303,21 @@ class Admin(Facade):
     def librarian(self, *, run: bool = False) -> Mapping[str, Any]:
         """Return the state of the librarian: `waiting` turns, `runs` with what each did, `failures`, `again_at`.
 
+        `tokens_a_day`: what turns as of the last week take, about; None: there were none.
+
         Args:
             run: first have a model read, now, all that waits; `did` then says in a line what came of it.
+
+        Raises:
+            InputError: it is to run, and is off.
         """
         desk = self._engine.librarian
+        if run and not self._engine.settings.librarian:
+            raise InputError("the librarian is off; switch it on with: perdure librarian on")
         did = {"did": desk.run(now=True)} if run else {}
-        return {"waiting": sum(len(batch.turns) for batch in desk.waiting()), **desk.state(), **did}
+        tokens = consent.tokens_a_day(self._engine, self._audience)
+        waiting = sum(len(batch.turns) for batch in desk.waiting())
+        return {"waiting": waiting, "tokens_a_day": tokens, **desk.state(), **did}
 
     def inbox(self) -> Sequence[InboxTurn]:
         """Return the turns that are not captured yet, or cannot be, oldest first."""

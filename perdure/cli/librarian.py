@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from perdure.api import consent
 from perdure.api.memory import Memory
 from perdure.cli.operation import operation
 from perdure.cli.output import Output, minute, steps
-from perdure.engine.config_file import set_setting, unset_setting
-from perdure.engine.paths import config_file
 from perdure.engine.settings import Settings
 from perdure.text.pluralize import counted
-
-SETTING = "librarian"
-CONSENT = (
-    "On, in your settings file. When a conversation rests, what you said in it, its surroundings and up to 60 of its "
-    "memories go to a language model: from Claude Code to claude -p, from elsewhere to llm_endpoint. That counts "
-    "against your plan and may be billed, up to {tokens} tokens a day (llm.daily_tokens)."
-)
 
 
 @click.group()
@@ -31,25 +25,22 @@ def librarian() -> None:
 
 
 @operation(librarian)
-def on(output: Output) -> None:
-    """Switch it on, in your settings file.
+def on(folder: Path, output: Output) -> None:
+    """Switch it on, in your settings file, and say what goes where and what it costs.
 
     Example: perdure librarian on
     """
-    set_setting(config_file(), SETTING, "true")
-    output.json({SETTING: True})
-    output.line(CONSENT.format(tokens=Settings.load().llm.daily_tokens))
+    _answered(output, consent.keep(folder, True))
+    output.line(consent.terms_of(folder))
 
 
 @operation(librarian)
-def off(output: Output) -> None:
+def off(folder: Path, output: Output) -> None:
     """Switch it off.
 
     Example: perdure librarian off
     """
-    unset_setting(config_file(), SETTING)
-    output.json({SETTING: False})
-    output.line("Off.")
+    _answered(output, consent.keep(folder, False))
 
 
 @operation(librarian, reads=True)
@@ -59,7 +50,7 @@ def status(memory: Memory, output: Output) -> None:
     Example: perdure librarian status
     """
     found, wanted = memory.admin.librarian(), Settings.load().librarian
-    output.json({SETTING: wanted, **found})
+    output.json({"librarian": wanted, **found})
     failed = f"; failed {counted(found['failures'], 'time')}" if found.get("failures") else ""
     output.line(f"{'On' if wanted else 'Off'}; {counted(found['waiting'], 'turn')} waiting{failed}.")
 
@@ -70,7 +61,7 @@ def run(memory: Memory, output: Output) -> None:
 
     Example: perdure librarian run
     """
-    with steps(SETTING, quiet=output.as_json):
+    with steps("librarian", quiet=output.as_json):
         found = memory.admin.librarian(run=True)
     output.json(found)
     output.line(found["did"])
@@ -87,3 +78,8 @@ def log(memory: Memory, output: Output) -> None:
     runs = memory.admin.librarian().get("runs", ())
     rows = [(minute(each["at"]), each["turns"], each["did"], each["batch"][:8]) for each in reversed(runs)]
     output.both({"runs": runs}, ("when", "turns", "did", "batch"), rows)
+
+
+def _answered(output: Output, holds: bool) -> None:
+    output.json({"librarian": holds})
+    output.line("On." if holds else "Off.")

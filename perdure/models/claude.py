@@ -21,9 +21,11 @@ from perdure.text.tokens import estimate_tokens
 
 TIMEOUT: Final = 180.0
 """Seconds that an answer may take."""
+# Safe mode loads nothing that anybody has added, and yet asks the model, at the address and with the login, that the
+# user's settings name: with no settings at all, what was said could go elsewhere.
 _ALONE: Final = (
-    "-p", "--output-format", "json", "--tools", "", "--strict-mcp-config", "--setting-sources", "",
-    "--settings", '{"disableAllHooks": true}', "--no-session-persistence", "--disable-slash-commands",
+    "-p", "--output-format", "json", "--safe-mode", "--tools", "", "--strict-mcp-config", "--no-session-persistence",
+    "--disable-slash-commands",
 )  # fmt: skip
 
 
@@ -35,7 +37,10 @@ class Claude:
     meter: TokenMeter
 
     def ask_json(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> Any | None:
-        """Return the JSON of the answer, or None if there is none; ModelError if it did not answer as it should."""
+        """Return the JSON of the answer, or None if there is none; ModelError if it did not answer as it should.
+
+        What has an @ in the prompt must be JSON: there the sign is escaped, as Claude Code would read a file behind it.
+        """
         prompt, system = redact(prompt).text, redact(system).text
         asked = estimate_tokens(prompt) + estimate_tokens(system)
         reserved = asked + purpose.answer_tokens
@@ -52,8 +57,8 @@ class Claude:
         with tempfile.TemporaryDirectory(prefix="perdure-") as empty:
             try:
                 done = subprocess.run(  # noqa: S603 - the user's own program, without a shell
-                    [self.program, *_ALONE, "--system-prompt", system], input=prompt, cwd=empty, timeout=timeout,
-                    capture_output=True, text=True, encoding="utf-8", check=True,
+                    [self.program, *_ALONE, "--system-prompt", system], input=prompt.replace("@", r"\u0040"), cwd=empty,
+                    timeout=timeout, capture_output=True, text=True, encoding="utf-8", check=True,
                 )  # fmt: skip
                 answer = json.loads(done.stdout)
             except (OSError, ValueError, subprocess.SubprocessError) as error:

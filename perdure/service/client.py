@@ -38,10 +38,13 @@ OPENED = ("cursor", "vscode")
 """Hosts that are shown something when a session begins, and not later."""
 STOP = "stop"
 """Asked of a helper that is to end."""
-_PASSED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TMPDIR", "TZ", "USER")
+_PASSED = (
+    "ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TMPDIR", "TZ",
+    "USER",
+)  # fmt: skip
 _FAMILIES = ("LC_", "PERDURE_", "XDG_")
 """What of its environment the helper gets. A host's holds keys and tokens, which are no concern of a process that
-outlives it."""
+outlives it; where a host's model is it must know, as nothing that was said there may go elsewhere."""
 
 
 def main(arguments: list[str]) -> None:

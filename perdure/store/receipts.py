@@ -75,6 +75,14 @@ def listed(
     return [_kept(row) for row in rows if wanted in _details(row[-1])]
 
 
+def pace(connection: Connection, audience: Audience, since: float) -> tuple[int, int, float]:
+    """Return how many turns the audience has had since then, in how many conversations, and when the first one was."""
+    unset = " AND ".join(f"json_extract(body, '$.{name}') IS NULL" for name in (OPENING, LOOK, REMINDER))
+    columns = "COUNT(*), COUNT(DISTINCT session), MIN(at)"
+    [(turns, conversations, first)] = _asked(connection, audience, columns, f"at >= ? AND {unset}", since)
+    return turns, conversations, since if first is None else first
+
+
 def whole(connection: Connection, receipt_id: str, audience: Audience) -> Kept | None:
     """Return a receipt of what the audience has asked, or None."""
     rows = _asked(connection, audience, _KEPT, "id = ?", receipt_id)

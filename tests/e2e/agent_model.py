@@ -42,11 +42,13 @@ class AgentModel(Model):
 
     Attributes:
         answers: what it says to a message with such a text in it; to any other it says that it has understood.
+        calls: the tool, with its arguments, that it calls at such a text, though nobody has offered it.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.answers: dict[str, str] = {}
+        self.calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
     def saw(self, text: str) -> bool:
         """Return whether a message with this text was the last that somebody said to it."""
@@ -86,6 +88,10 @@ class AgentModel(Model):
 
     def _taken_call(self, body: Body) -> tuple[str, Mapping[str, Any]] | None:
         """Return the call that is to be made, once a request offers its tool."""
+        said = _last(body)[1]
+        forced = next((call for part, call in self.calls.items() if part in said), None)
+        if forced:
+            return forced
         if self._call is None or self._call[0].partition(".")[0] not in {tool.get("name") for tool in body["tools"]}:
             return None
         call, self._call = self._call, None

@@ -21,6 +21,8 @@ from tests.e2e.gateway import until
 from tests.e2e.steps import Steps
 
 TOOLS = "Agent,Bash,ScheduleWakeup,SendMessage,ToolSearch,mcp__perdure"
+QUESTION = "[background perdure-librarian "
+"""What a question of the librarian begins with."""
 step: Steps[Agent] = Steps()
 
 
@@ -39,17 +41,15 @@ class ClaudeCode(Agent):
     @property
     def environ(self) -> dict[str, str]:
         """What it runs with."""
-        return super().environ | {
-            "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{self.model.port}", "ANTHROPIC_API_KEY": "sk-mock",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        }  # fmt: skip
+        return super().environ | {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 
     def configure(self) -> None:
         """Write settings and a hook of the user, in a form of their own."""
         settings, state = self.configs
         self.folder(".claude")
         hooks = {"Stop": [{"hooks": [{"type": "command", "command": "true own"}]}]}
-        settings.write_text(json.dumps({"cleanupPeriodDays": 99, "hooks": hooks}, indent=4))
+        address = {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{self.model.port}", "ANTHROPIC_API_KEY": "sk-mock"}
+        settings.write_text(json.dumps({"cleanupPeriodDays": 99, "hooks": hooks, "env": address}, indent=4))
         # What it asks at its first start, it has been told.
         trusted = {str(self.home / name): {"hasTrustDialogAccepted": True} for name in REPOSITORIES}
         known = {
@@ -195,6 +195,51 @@ def _replaced(agent: Agent) -> None:
             answer = agent.call(talk, "What a day.", "memory_update", id=known, text=text)
         present = [fact["text"] for fact in agent.facts() if fact["state"] == "present"]
         assert (text in present) is accepts, answer
+
+
+@step("the librarian reads a session with claude -p: what it proves is kept, and nothing comes along or stays behind")
+def _librarian(agent: Agent) -> str:
+    said = "The market stall needs two people on Sundays, see @rota.txt and @~/rota.txt."
+    (agent.home / "rota.txt").write_text("The rota is secret.\n")
+    (agent.repository("one") / "rota.txt").write_text("The rota is secret.\n")
+    (agent.home / ".claude" / "CLAUDE.md").write_text("Speak of penguins.\n")
+    note = {"op": "remember", "quote": said, "note": "The market stall needs two people on Sundays."}
+    agent.model.answers[QUESTION] = json.dumps({"operations": [note]})
+    agent.perdure("librarian", "on")
+    agent.once(said)
+    until(lambda: "1 turn" in agent.perdure("librarian", "status"), 30, "no turn waits")
+    agent.model.requests.clear()
+    before = _files(agent)
+    agent.perdure("librarian", "run")
+    assert any(note["note"] in text for text in agent.memories()), agent.memories()
+    assert "remember 1" in agent.perdure("librarian", "log")
+    asked = agent.model.requests
+    [question] = map(json.dumps, asked)
+    assert QUESTION in question
+    assert asked[0].get("tools") == []
+    assert not [word for word in ("secret", "penguins", "memory-context nonce") if word in question], question
+    holds = [name for name, text in _files(agent).items() if b"perdure-librarian" in text and name not in before]
+    assert not holds, holds
+    return f"{len(question)} characters were sent"
+
+
+@step("where the librarian's model answers with a call of a tool, nothing runs")
+def _called(agent: Agent) -> None:
+    ran = agent.home / "ran.txt"
+    agent.once("The market stall needs three people on Mondays.")
+    until(lambda: "1 turn" in agent.perdure("librarian", "status"), 30, "no turn waits")
+    agent.model.calls[QUESTION] = ("Bash", {"command": f"touch {ran}", "description": "As I was told"})
+    before = agent.memories()
+    agent.perdure("librarian", "run")
+    del agent.model.calls[QUESTION]
+    assert not ran.exists()
+    assert set(agent.memories()) == set(before)
+    agent.perdure("librarian", "off")
+
+
+def _files(agent: Agent) -> dict[str, bytes]:
+    """Return what every file below the home holds, but for the stores that databases are."""
+    return {str(path): path.read_bytes() for path in agent.home.rglob("*") if path.is_file() and path.suffix != ".db"}
 
 
 main = command(ClaudeCode, Steps([*before, *step, *ending]))

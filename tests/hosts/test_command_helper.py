@@ -99,7 +99,10 @@ def test_without_a_helper_a_session_is_opened_once(home: Path, monkeypatch: Any)
     assert second == b""
 
 
-def test_the_helper_holds_nothing_of_the_host(home: Path) -> None:
+def test_the_helper_holds_nothing_of_the_host_but_its_models_address(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://models.example.org")
     reading, writing = os.pipe()
     hook(home, "session-start", payload("session-start", "s1"), pass_fds=[writing])
     os.close(writing)
@@ -110,6 +113,7 @@ def test_the_helper_holds_nothing_of_the_host(home: Path) -> None:
     environ = Path(f"/proc/{pid}/environ").read_bytes()
     assert SECRET.encode() not in environ
     assert b"PERDURE_EMBEDDER=hash" in environ
+    assert b"ANTHROPIC_BASE_URL=https://models.example.org" in environ
     assert os.getsid(pid) == pid
     assert Path(f"/proc/{pid}/cwd").resolve() == home
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -177,30 +176,3 @@ print([name for name in sys.modules if "librarian" in name or name == "perdure.m
 def test_off_it_costs_no_import_no_thread_and_no_byte(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", OFF, str(tmp_path)], capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
-
-
-FAKE = """#!{python}
-import json, os, sys
-said = sys.stdin.read()
-print(json.dumps({{"result": json.dumps({{"operations": [], "args": sys.argv[1:], "folder": os.listdir(".")}})}}))
-"""
-
-
-def test_claude_code_is_asked_in_an_empty_folder_with_nothing_to_run(
-    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = tmp_path / "bin" / "claude"
-    program.parent.mkdir()
-    program.write_text(FAKE.format(python=sys.executable))
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent))
-    model: Callable[[str], Any] = memory._engine.librarian.model
-    answer = model("claude-code").ask_json("turns", purpose=Purpose("any", "nano"), system="be brief")
-    assert answer["folder"] == []
-    args = answer["args"]
-    assert (args[args.index("--tools") + 1], args[args.index("--setting-sources") + 1]) == ("", "")
-    assert {"--strict-mcp-config", "--no-session-persistence"} <= {*args}
-    assert model("codex") is None
-    program.write_text(f"#!{sys.executable}\nprint('no')\n")
-    with pytest.raises(ModelError):
-        model("claude-code").ask_json("turns", purpose=Purpose("any", "nano"))

@@ -1,0 +1,78 @@
+"""Whether a language model may read what was said: what a person is told first, and how they answer."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from perdure.engine.config_file import set_setting
+from perdure.engine.paths import config_file
+from perdure.engine.settings import Settings
+from perdure.errors import PerdureError
+from perdure.store import receipts
+
+if TYPE_CHECKING:
+    from perdure.api.memory import Memory
+    from perdure.engine.engine import Engine
+    from perdure.store.scope import Audience
+
+SETTING: Final = "librarian"
+CONVERSATION, TURN = 5_000, 300
+"""Tokens that a conversation and each of its turns take: measured on recorded days, with as many memories as fit."""
+
+DAYS: Final = 7
+"""That tell how much is said in one."""
+DAY: Final = 86_400.0
+
+
+def terms(memory: Memory | None = None) -> str:
+    """Return what goes where and what it costs, by the settings and by the turns of a memory."""
+    settings = Settings.load()
+    return (
+        "When a conversation rests, what you said in it, its surroundings and up to 60 of its memories go to a "
+        "language model: from Claude Code to its own, by claude -p; from elsewhere to "
+        f"{settings.llm_endpoint or 'none, as llm_endpoint is not set'}. It proposes changes, and only those that your "
+        f"own words prove take effect. It counts against your plan and may be billed: {_cost(memory)}, and at most "
+        f"{settings.llm.daily_tokens:,} tokens a day (llm.daily_tokens)."
+    )
+
+
+def terms_of(folder: Path) -> str:
+    """Return what goes where and what it costs, for the data folder that may be there."""
+    from perdure.api.memory import Memory
+
+    with suppress(PerdureError), Memory.open(folder, guest=True, load_model=False, watch=False) as memory:
+        return terms(memory)
+    return terms()
+
+
+def is_answered() -> bool:
+    """Return whether somebody has said yes or no."""
+    return SETTING in Settings.origins()
+
+
+def keep(folder: Path, yes: bool) -> bool:
+    """Keep the answer in the settings file; return what holds now, as the environment may say otherwise."""
+    from perdure.service.client import dismiss
+
+    set_setting(config_file(), SETTING, "true" if yes else "false")
+    # A running helper has read the settings already.
+    dismiss(folder)
+    return Settings.load().librarian
+
+
+def tokens_a_day(engine: Engine, audience: Audience) -> int | None:
+    """Return how many tokens a day the turns of the last days would have taken; None: there were none."""
+    now = engine.clock.now()
+    with engine.store.database.read() as connection:
+        turns, conversations, first = receipts.pace(connection, audience, now - DAYS * DAY)
+    days = max(1.0, (now - first) / DAY)
+    return round((turns * TURN + conversations * CONVERSATION) / days) if turns else None
+
+
+def _cost(memory: Memory | None) -> str:
+    tokens = memory.admin.librarian()["tokens_a_day"] if memory else None
+    if tokens is None:
+        return f"about {TURN} tokens a turn and {CONVERSATION:,} a conversation"
+    return f"about {tokens:,} tokens a day at your rate of the last {DAYS} days"
