@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from perdure.engine.composing import CLAUDE_CODE
 from perdure.engine.config_file import set_setting
 from perdure.engine.paths import config_file
 from perdure.engine.settings import Settings
@@ -50,6 +52,12 @@ def terms_of(folder: Path) -> str:
 def is_answered() -> bool:
     """Return whether somebody has said yes or no."""
     return SETTING in Settings.origins()
+
+
+def has_model(host: str) -> bool:
+    """Return whether a host's turns have a model that may be asked."""
+    own = host == CLAUDE_CODE and shutil.which("claude") is not None
+    return own or Settings.load().llm_endpoint is not None
 
 
 def keep(folder: Path, yes: bool) -> bool:

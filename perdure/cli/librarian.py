@@ -26,7 +26,7 @@ def librarian() -> None:
 
 @operation(librarian)
 def on(folder: Path, output: Output) -> None:
-    """Switch it on, in your settings file, and say what goes where and what it costs.
+    """Switch it on, and see its terms.
 
     Example: perdure librarian on
     """

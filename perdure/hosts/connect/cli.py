@@ -11,8 +11,9 @@ from pathlib import Path
 
 import click
 
+from perdure.api import consent
 from perdure.cli.operation import operation
-from perdure.cli.output import Output, agree, choose, is_asked, notice
+from perdure.cli.output import Output, agree, choose, is_asked, notice, tell
 from perdure.engine.config_file import set_setting, unset_setting
 from perdure.engine.paths import HOME_VARIABLE, config_file, data_folder
 from perdure.engine.setting_sources import PREFIX, from_file
@@ -55,9 +56,12 @@ _plugin_option = click.option(
 @click.option(
     "--private/--no-private", default=None, help="Whether a coding host's sessions may start with private memories."
 )
+@click.option(
+    "--librarian/--no-librarian", default=None, help="Whether a language model may read what was said, at rest."
+)
 def connect(
-    output: Output, host: str | None, project: Path | None, plugin: Path | None, private: bool | None, dry_run: bool,
-    home: Path | None,
+    output: Output, host: str | None, project: Path | None, plugin: Path | None, private: bool | None,
+    librarian: bool | None, dry_run: bool, home: Path | None,
 ) -> None:  # fmt: skip
     """Connect a host to perdure; without HOST, choose from a list.
 
@@ -72,9 +76,9 @@ def connect(
     Example: perdure connect claude-code --dry-run
     """
     if host is not None:
-        _connect(output, host, project, plugin, private, home, dry_run=dry_run)
+        _connect(output, host, project, plugin, private, librarian, home, dry_run=dry_run)
         return
-    if project or plugin or private is not None:
+    if project or plugin or private is not None or librarian is not None:
         raise InputError(f"specify the host to connect: {', '.join(_host.choices)}")
     found = survey()
     _list(output, found)
@@ -90,18 +94,22 @@ def connect(
                 if free[number] == OPENCLAW:
                     click.get_current_context().invoke(install_openclaw, home=home, dry_run=dry_run)
                 else:
-                    _connect(output, free[number], None, None, None, home, dry_run=dry_run)
+                    _connect(output, free[number], None, None, None, None, home, dry_run=dry_run)
             except HostError as error:
                 notice([str(error)])
 
 
 def _connect(
-    output: Output, host: str, project: Path | None, plugin: Path | None, private: bool | None, home: Path | None, *,
-    dry_run: bool,
+    output: Output, host: str, project: Path | None, plugin: Path | None, private: bool | None, librarian: bool | None,
+    home: Path | None, *, dry_run: bool,
 ) -> None:  # fmt: skip
     connection = _connection(host, project, plugin, home, reminds=Settings.load().agent_log_reminds)
     if private is not None and host not in CODING:
         raise InputError(f"{host} is not a coding host and gets all memories; omit --private and --no-private")
+    if librarian and not consent.has_model(host):
+        raise InputError(
+            f"no language model can be asked about what is said in {host}; set llm_endpoint, or omit --librarian"
+        )
     edits = connection.plan_connect()
     _check(host, connection, project, plugin)
     _show(output, edits)
@@ -116,13 +124,10 @@ def _connect(
         if switch:
             Hermes().run(switch)
     notes = [] if dry_run else list(_next_steps(host, plugin, project, changed=bool(edits)))
-    if dry_run and private is not None:
-        would = "would" if private else "would not"
-        notes.append(f"Its sessions {would} start with what you said elsewhere about {_PRIVATE}.")
-    if host in CODING and not dry_run:
-        private = _asked(host) if private is None and not output.as_json else private
-        if edits or private is not None:
-            notes.append(_told_private(host, private, home))
+    if dry_run:
+        notes += _would_answer(private, librarian)
+    else:
+        notes += _answer(host, private, librarian, home, changed=bool(edits), asks=not output.as_json)
     _end(output, host, edits, notes, done=not dry_run)
     if not dry_run and edits and not output.as_json:
         _offer(output, host, home)
@@ -160,6 +165,28 @@ def disconnect(output: Output, host: str, project: Path | None, plugin: Path | N
     _end(output, host, edits, [] if dry_run else notes, done=not dry_run)
 
 
+def _would_answer(private: bool | None, librarian: bool | None) -> Iterator[str]:
+    if private is not None:
+        would = "would" if private else "would not"
+        yield f"Its sessions {would} start with what you said elsewhere about {_PRIVATE}."
+    if librarian is not None:
+        yield f"The librarian would be {'on' if librarian else 'off'}."
+
+
+def _answer(
+    host: str, private: bool | None, librarian: bool | None, home: Path | None, *, changed: bool, asks: bool
+) -> Iterator[str]:
+    """Save what the user answers, now or by an option, and yield the outcome in words."""
+    if host in CODING:
+        private = _asked(host) if private is None and asks else private
+        if changed or private is not None:
+            yield _told_private(host, private, home)
+    librarian = _may_read(host, home) if librarian is None and asks else librarian
+    if librarian is not None:
+        on = consent.keep(data_folder(home), librarian)
+        yield f"The librarian is {'on' if on else 'off'} (to change this: perdure librarian on, or off)."
+
+
 def _asked(host: str) -> bool | None:
     """Ask whether a host may get private memories; None: it does already, or there is no terminal."""
     if not (Settings.load().withholds(host) and is_asked()):
@@ -168,6 +195,14 @@ def _asked(host: str) -> bool | None:
         f"May a session in {host} also start with what you said elsewhere about {_PRIVATE}?"
         f" It is sent to the model that {host} uses."
     )
+
+
+def _may_read(host: str, home: Path | None) -> bool | None:
+    """Ask, once, whether the librarian may read; None: it is known, or there is no model or no terminal."""
+    if consent.is_answered() or not is_asked() or not consent.has_model(host):
+        return None
+    tell(consent.terms_of(data_folder(home)))
+    return agree("May the librarian read what you say?")
 
 
 def _told_private(host: str, wanted: bool | None, home: Path | None) -> str:
