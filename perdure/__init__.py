@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from perdure.files.roots import Reading
     from perdure.files.search import Answer
     from perdure.hooks.types import Channel, Opening, OpeningItem, PromptSection, Recall, RecallItem, TurnContext
+    from perdure.llm import LanguageModel
     from perdure.maintenance.exchange import Exported
     from perdure.maintenance.importing import Imported
     from perdure.maintenance.purge import Purge
@@ -113,6 +114,7 @@ _NAMES = {
     "files.roots": "Reading",
     "files.search": "Answer",
     "hooks.types": "Channel Opening OpeningItem PromptSection Recall RecallItem TurnContext",
+    "llm": "LanguageModel",
     "maintenance.exchange": "Exported",
     "maintenance.importing": "Imported",
     "maintenance.purge": "Purge",
@@ -138,11 +140,11 @@ __all__ = [
     "AsyncMemory", "AsyncMemoryView", "AsyncProposals", "AsyncTurns", "AsyncUpkeep", "Audience", "Audit", "Change",
     "Channel", "Checkpoint", "Classified", "Clock", "Consolidated", "Distilled", "Evaluation", "Exported", "Fact",
     "Files", "FilesStatus", "Filter", "Finding", "FlushRequest", "History", "Hit", "Imported", "InboxTurn",
-    "InputError", "JobState", "Link", "Memory", "MemoryView", "NotFoundError", "Opening", "OpeningItem", "Outcome",
-    "Page", "PastTurn", "PerdureError", "PromptSection", "Proposal", "Proposals", "Pruned", "Purge", "Reading",
-    "Recall", "RecallItem", "RecallOptions", "Receipt", "Reflected", "Related", "Replacement", "Scope", "ScopeError",
-    "Scrubbed", "SettingsError", "State", "Stats", "Status", "StoreError", "Stored", "Synced", "Trigger", "TurnContext",
-    "Turns", "Undone", "Upkeep", "Why", "hookimpl", "hookimpls_for",
+    "InputError", "JobState", "LanguageModel", "Link", "Memory", "MemoryView", "NotFoundError", "Opening",
+    "OpeningItem", "Outcome", "Page", "PastTurn", "PerdureError", "PromptSection", "Proposal", "Proposals", "Pruned",
+    "Purge", "Reading", "Recall", "RecallItem", "RecallOptions", "Receipt", "Reflected", "Related", "Replacement",
+    "Scope", "ScopeError", "Scrubbed", "SettingsError", "State", "Stats", "Status", "StoreError", "Stored", "Synced",
+    "Trigger", "TurnContext", "Turns", "Undone", "Upkeep", "Why", "hookimpl", "hookimpls_for",
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
@@ -32,4 +33,15 @@ class Asker(Protocol):
 
     def ask_json(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> Any | None:
         """Return the JSON of the answer, or None if there is none; ModelError if it did not answer as it should."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """A language model that a program has: any function of this form. Chat models of LangChain serve as they are."""
+
+    def __call__(self, system: str, prompt: str, schema: Mapping[str, Any], /) -> str:
+        """Return the answer to a prompt: JSON as the schema wants it, whatever stands around it.
+
+        It is called in another thread, and ends by itself if the model takes too long; what it raises is a failure.
+        """
         ...

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from perdure.api.aliases import Aliases
     from perdure.api.status import Status
     from perdure.api.upkeep import Upkeep
+    from perdure.llm import LanguageModel
     from perdure.store.undo import Undone
 
 _MEANT = {"user_id": "user", "agent_id": "agent", "path": "home", "folder": "home", "scope": "scopes"}
@@ -43,10 +44,12 @@ class Memory(MemoryView):
             print(memory.recall("Which database is staging?"))
     """
 
-    def __init__(self, engine: Engine | None = None, context: TurnContext | None = None) -> None:
+    def __init__(
+        self, engine: Engine | None = None, context: TurnContext | None = None, *, llm: LanguageModel | None = None
+    ) -> None:
         """Open the store of this machine's user; `open` takes a folder and all other options."""
         if engine is None and context is None:
-            engine, context = _opened(TurnContext(host="library"))
+            engine, context = _opened(TurnContext(host="library"), llm=_model(llm))
         if not isinstance(engine, Engine) or context is None:
             raise InputError("open a memory with Memory() or Memory.open(FOLDER)")
         super().__init__(engine, context)
@@ -64,6 +67,7 @@ class Memory(MemoryView):
         guest: bool = False,
         whole: bool = False,
         load_model: bool = True,
+        llm: LanguageModel | None = None,
         **settings: Any,
     ) -> Memory:
         """Open the store, creating it if need be. Without arguments it works in the user's own scope.
@@ -83,9 +87,12 @@ class Memory(MemoryView):
                 but no named user's. For the owner's own tools, never for an agent.
             load_model: False for a process that exits before the model would be loaded. Keyword search then recalls
                 only what the model would almost certainly recall too, and the receipt says so.
+            llm: your program's language model, a function or a LangChain chat model. With `librarian=True` it reads, at
+                rest, what is said through this memory; alone it changes nothing.
             settings: any setting by name.
 
         Raises:
+            InputError: `llm` is no such model.
             SettingsError: a setting is unknown or invalid.
             ScopeError: an agent, a user or a scope is empty or malformed.
             StoreError: the folder cannot be used; nothing in it has been changed.
@@ -103,7 +110,11 @@ class Memory(MemoryView):
         expect(clock, Clock | None, "a Clock", "clock")
         kind = OwnersContext if whole and agent is None and user is None and not scopes else TurnContext
         context = kind(agent_id=agent, user_id=user, scopes=tuple(scopes), host="library")
-        return cls(*_opened(context, home, settings, host_config, clock=clock, guest=guest, load_model=load_model))
+        return cls(
+            *_opened(
+                context, home, settings, host_config, clock=clock, guest=guest, load_model=load_model, llm=_model(llm)
+            )
+        )
 
     def for_user(
         self, user: str, *, agent: str | None = None, project: str | None = None, session: str | None = None
@@ -238,6 +249,12 @@ class Memory(MemoryView):
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+
+def _model(llm: LanguageModel | None) -> LanguageModel | None:
+    if llm is not None and not callable(llm) and not hasattr(llm, "invoke"):
+        raise InputError(f"llm is {type(llm).__name__}; pass a function (system, prompt, schema), or a LangChain model")
+    return llm
 
 
 def _opened(

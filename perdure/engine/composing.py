@@ -14,7 +14,7 @@ from perdure.errors import ModelError, SettingsError
 from perdure.extras import absent, how_to_install
 from perdure.index.feeding import PACKAGES, GrowingIndex
 from perdure.index.vector_index import ExactIndex, Surveyor
-from perdure.llm import Asker, Tier
+from perdure.llm import Asker, LanguageModel, Tier
 from perdure.parts import part
 from perdure.recall.expand import Expand, Model
 from perdure.recall.options import DIRECTIVE, RecallOptions, directives
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 REMOTE = ("openai", "gemini", "google", "voyage", "mistral", "ollama", "openai-compatible")
 """The names of `perdure.models.providers.PROVIDERS`, which are not loaded before they are needed."""
 CLAUDE_CODE = "claude-code"
+OWN = " (own model)"
 LOCAL = ("local", "builtin")
 """What others call the model that comes with them."""
 _log = logging.getLogger("perdure.plugin")
@@ -224,10 +225,26 @@ def language_judge(settings: Settings, store: Store, model: Model | None) -> Lan
     return LanguageJudge(store, model, writing_options(settings).levels)
 
 
-def librarian_model(settings: Settings, store: Store, model: Asker | None) -> Callable[[str], Asker | None]:
-    """Return what tells the model that may read what was said in a host: its own, else the one that is set."""
+def librarian_model(
+    settings: Settings, store: Store, model: Asker | None, own: LanguageModel | None = None
+) -> Callable[[str], Asker | None]:
+    """Return what tells the model that may read what was said in a host: its own, else the one that is set.
+
+    `own`: the program's, for what was said through it, under a host's name that `with_own` has made.
+    """
     meter = TokenMeter(store.database, store.clock, settings.llm.daily_tokens)
-    return lambda host: part("models.claude").claude(meter) if host == CLAUDE_CODE else model
+
+    def chosen(host: str) -> Asker | None:
+        if host.endswith(OWN):
+            return part("models.own").Own(own, meter) if own is not None else None
+        return part("models.claude").claude(meter) if host == CLAUDE_CODE else model
+
+    return chosen
+
+
+def with_own(host: str | None) -> str:
+    """Return what a host is called where its program has a model: no other model sees what was said there."""
+    return f"{host or ''}{OWN}"
 
 
 def in_search(settings: Settings, wanted: bool | None) -> Expand:

@@ -34,6 +34,7 @@ from perdure.engine.composing import (
     recall_options,
     reranker_of,
     vector_index,
+    with_own,
     writing_options,
 )
 from perdure.engine.file_memory import FileMemory, files_options
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from perdure.engine.lessons import Lessons
     from perdure.engine.reminders import Reminders
     from perdure.librarian.desk import Desk
+    from perdure.llm import LanguageModel
     from perdure.maintenance.purge import Purge
     from perdure.recall.agent_log import Act
 
@@ -97,10 +99,13 @@ class Engine:
 
     def __init__(
         self, home: Path, settings: Settings, *, clock: Clock | None = None, guest: bool = False, moved: bool = False,
-        load_model: bool = True,
+        load_model: bool = True, llm: LanguageModel | None = None,
     ) -> None:  # fmt: skip
-        """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`."""
-        self.settings = settings
+        """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`.
+
+        `llm`: the program's own model, for the librarian alone.
+        """
+        self.settings, self._own_llm = settings, llm
         self.clock = clock or SystemClock()
         check_patterns(settings)
         check_table(settings)
@@ -306,7 +311,8 @@ class Engine:
         if self.settings.librarian and taken.entry is not None:
             said = tuple(taken.fresh)
             scopes = [str(audience.home), *([context.project] if context.project else ())]
-            self.keeper.submit("librarian", lambda: self.librarian.note(said, context, scopes, taken.at))
+            where = context if self._own_llm is None else replace(context, host=with_own(context.host))
+            self.keeper.submit("librarian", lambda: self.librarian.note(said, where, scopes, taken.at))
         return taken.messages
 
     def note_work(self, messages: Callable[[], Messages], context: TurnContext) -> None:
@@ -460,7 +466,7 @@ class Engine:
         from perdure.librarian.request import Reader
 
         applier = Applier(self.store, lambda: self.writer, lambda: self.categories, self.leg)
-        model = librarian_model(self.settings, self.store, self.llm)
+        model = librarian_model(self.settings, self.store, self.llm, self._own_llm)
         return Desk(self.store, Reader(self.store, self.leg, self.settings.withholds), applier, model)
 
     @cached_property

@@ -10,14 +10,13 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from perdure.errors import ModelError
 from perdure.llm import Purpose
-from perdure.models.llm import find_json
-from perdure.secrets.redact import redact
+from perdure.models.llm import counted
 from perdure.store.llm import TokenMeter
-from perdure.text.tokens import estimate_tokens
 
 TIMEOUT: Final = 180.0
 """Seconds that an answer may take."""
@@ -41,17 +40,8 @@ class Claude:
 
         What has an @ in the prompt must be JSON: there the sign is escaped, as Claude Code would read a file behind it.
         """
-        prompt, system = redact(prompt).text, redact(system).text
-        asked = estimate_tokens(prompt) + estimate_tokens(system)
-        reserved = asked + purpose.answer_tokens
-        day = self.meter.reserve(purpose.tier, reserved)
-        used = asked
-        try:
-            text = self._answer(prompt, system, timeout or TIMEOUT)
-            used = asked + estimate_tokens(text)
-        finally:
-            self.meter.settle(day, purpose.tier, reserved, used)
-        return find_json(text)
+        answer = partial(self._answer, timeout=timeout or TIMEOUT)
+        return counted(self.meter, purpose, prompt, system, answer)
 
     def _answer(self, prompt: str, system: str, timeout: float) -> str:
         with tempfile.TemporaryDirectory(prefix="perdure-") as empty:
