@@ -312,7 +312,7 @@ class Admin(Facade):
             InputError: it is to run, and is off.
         """
         desk = self._engine.librarian
-        if run and not self._engine.settings.librarian:
+        if run and not self._engine.may_read:
             raise InputError("the librarian is off; switch it on with: perdure librarian on")
         did = {"did": desk.run(now=True)} if run else {}
         tokens = consent.tokens_a_day(self._engine, self._audience)

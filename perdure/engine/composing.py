@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perdure.embed.base import Embedder
 from perdure.engine.extensions import ExtensionManager, Register, hookimpl
+from perdure.engine.setting_sources import from_file
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError, SettingsError
 from perdure.extras import absent, how_to_install
@@ -240,6 +243,13 @@ def librarian_model(
         return part("models.claude").claude(meter) if host == CLAUDE_CODE else model
 
     return chosen
+
+
+def has_said_no() -> bool:
+    """Return whether the settings file says that no model may read what was said, as it is now."""
+    with suppress(SettingsError):
+        return from_file(None, os.environ).get("librarian") is False
+    return False
 
 
 def with_own(host: str | None) -> str:

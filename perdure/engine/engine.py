@@ -27,6 +27,7 @@ from perdure.engine.composing import (
     check_patterns,
     check_table,
     embedder_factory,
+    has_said_no,
     language_judge,
     librarian_model,
     llm_factory,
@@ -106,6 +107,8 @@ class Engine:
         `llm`: the program's own model, for the librarian alone.
         """
         self.settings, self._own_llm = settings, llm
+        # A program may say yes where its user's file says no; a no that comes later is for it, too.
+        self._overruled = settings.librarian and has_said_no()
         self.clock = clock or SystemClock()
         check_patterns(settings)
         check_table(settings)
@@ -289,7 +292,7 @@ class Engine:
 
     def at_rest(self, context: TurnContext) -> None:
         """Take note that a conversation is at rest: the librarian need not wait for more of it."""
-        if self.settings.librarian:
+        if self.may_read:
             self.keeper.submit("librarian", lambda: self.librarian.rest(context.session_id))
 
     def take_in(self, messages: Messages, context: TurnContext) -> int:
@@ -308,7 +311,7 @@ class Engine:
             self.drain.accept(taken.entry, record)
         elif record is not None:
             self.keeper.submit("transcript", record)
-        if self.settings.librarian and taken.entry is not None:
+        if taken.entry is not None and self.may_read:
             said = tuple(taken.fresh)
             scopes = [str(audience.home), *([context.project] if context.project else ())]
             where = context if self._own_llm is None else replace(context, host=with_own(context.host))
@@ -458,6 +461,11 @@ class Engine:
 
         return Writer(self.leg, writing_options(self.settings), language_judge(self.settings, self.store, self.llm))
 
+    @property
+    def may_read(self) -> bool:
+        """Whether a language model may read what was said: a no holds at once, a yes from the next opening."""
+        return self.settings.librarian and (self._overruled or not has_said_no())
+
     @cached_property
     def librarian(self) -> Desk:
         """What has a language model read what was said, and proves what it proposes."""
@@ -509,7 +517,7 @@ class Engine:
     def _jobs(self) -> list[Job]:
         """Return the jobs that run in this process: each steps aside for turns."""
         hours = self.settings.jobs
-        reads = Job("librarian", MINUTE, MINUTE, lambda pause: self.librarian.run(pause))
+        reads = Job("librarian", MINUTE, MINUTE, lambda pause: self.librarian.run(pause) if self.may_read else "off")
         return [
             *([reads] if self.settings.librarian else ()),
             Job("prune", hours.prune * HOUR, 0, self._prune, at_start=True),
