@@ -19,12 +19,14 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from perdure.api import consent
 from perdure.api.doctor import examine
 from perdure.api.explain import INJECTED, silence
 from perdure.api.memory import Memory
 from perdure.api.related_change import beside
 from perdure.clock import Clock, SystemClock
 from perdure.consolidation.suspicions import KINDS
+from perdure.engine.settings import Settings
 from perdure.errors import NotFoundError, ScopeError
 from perdure.maintenance.backup import backups
 from perdure.store.fact import Fact
@@ -369,7 +371,16 @@ def health(call: Call) -> Response:
     folder = Path(status.home)
     checkups = examine(folder) if call.asked("look") else None
     shown: dict[str, Any] = {"sizes": sizes(folder), "backup": next(iter(backups(folder)), None), "checkups": checkups}
+    on, terms = Settings.load().librarian, consent.terms(call.memory)
+    state = {"runs": (), "failures": 0, "again_at": None, **call.memory.admin.librarian()}
+    shown["librarian"] = {"on": on, "terms": terms, **state}
     return call.render("health.html", status=status, jobs=call.memory.admin.jobs(), **shown)
+
+
+def librarian(call: Call) -> Response:
+    """Switch the librarian on or off, in the settings file."""
+    on = consent.keep(Path(call.memory.status().home), call.given("wanted") == "yes")
+    return call.back("health", f"The librarian is {'on' if on else 'off'}.")
 
 
 def sizes(folder: Path) -> list[tuple[str, int]]:
@@ -404,6 +415,7 @@ ROUTES = [
     change("/undo", undo), change("/take-back", take_back), change("/edit", edit), change("/pin", pin),
     change("/forget", forget), change("/unforget", unforget), change("/alias", alias), change("/purge", purge),
     change("/mark", mark), change("/decide", decide), change("/propose", propose), change("/export", export),
+    change("/librarian", librarian),
 ]  # fmt: skip
 
 

@@ -266,6 +266,28 @@ def test_health_shows_jobs_sizes_and_what_is_wrong(browser: Browser) -> None:
     assert "<table>" in browser.text("health", look="yes")
 
 
+def test_the_librarian_is_switched_on_and_off_with_its_terms_and_shows_what_it_did(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.toml"
+    config.touch()
+    monkeypatch.setenv("PERDURE_CONFIG", str(config))
+    said = browser.memory.store(BOAT)
+    runs = [{"at": 1_800_000_000.0, "turns": 3, "did": "remember 1", "batch": said.batch}]
+    browser.memory._engine.store.note(
+        "librarian", json.dumps({"runs": runs, "failures": 2, "again_at": 1_800_000_300.0})
+    )
+    shown = browser.text("health")
+    for words in ("Librarian", "Off", "claude -p", "may be billed", "Switch on", "remember 1", "3 turns"):
+        assert words in shown, words
+    assert "Switch off" in browser.press("librarian", wanted="yes").text
+    assert "librarian = true" in config.read_text()
+    assert "Switch on" in browser.press("librarian", wanted="no").text
+    assert "librarian = false" in config.read_text()
+    browser.press("undo", batch=said.batch, page="health")
+    assert browser.memory.search("boat albatross") == []
+
+
 def test_what_cannot_be_done_is_said_and_changes_nothing(browser: Browser) -> None:
     assert browser.press("forget", id="00000000").status_code == 404
     answer = browser.press("edit", id=browser.memory.store(BOAT).fact.id, text=" ")
