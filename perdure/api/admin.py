@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perdure.api import audit, consent, inbox, review
+from perdure.api import audit, inbox, review
 from perdure.api.assign import Assigned, assign
 from perdure.api.audit import Audit
 from perdure.api.facade import Facade
@@ -25,7 +25,7 @@ from perdure.maintenance.importing import Imported, bring_in
 from perdure.maintenance.purge import Purge
 from perdure.maintenance.verify import verify
 from perdure.parts import part
-from perdure.store import history, lifecycle, listing, search
+from perdure.store import history, lifecycle, listing, receipts, search
 from perdure.store.expiry import Pruned, prune
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from perdure.api.evaluate import Evaluation
     from perdure.api.view import Named
     from perdure.vault.vault import Vault
+
+CONVERSATION, TURN = 5_000, 300
+"""Tokens that the librarian takes, by recorded days: for a question with 60 memories, and for each turn in it."""
 
 
 class Admin(Facade):
@@ -315,9 +318,16 @@ class Admin(Facade):
         if run and not self._engine.may_read:
             raise InputError("the librarian is off; switch it on with: perdure librarian on")
         did = {"did": desk.run(now=True)} if run else {}
-        tokens = consent.tokens_a_day(self._engine, self._audience)
+        tokens = self._tokens_a_day()
         waiting = sum(len(batch.turns) for batch in desk.waiting())
         return {"waiting": waiting, "tokens_a_day": tokens, **desk.state(), **did}
+
+    def _tokens_a_day(self) -> int | None:
+        now = self._engine.clock.now()
+        with self._engine.store.database.read() as connection:
+            turns, conversations, first = receipts.pace(connection, self._audience, now - 7 * DAY)
+        days = max(1.0, (now - first) / DAY)
+        return round((turns * TURN + conversations * CONVERSATION) / days) if turns else None
 
     def inbox(self) -> Sequence[InboxTurn]:
         """Return the turns that are not captured yet, or cannot be, oldest first."""

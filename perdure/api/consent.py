@@ -7,25 +7,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from perdure.api.admin import CONVERSATION, TURN
 from perdure.engine.composing import CLAUDE_CODE
 from perdure.engine.config_file import set_setting
 from perdure.engine.paths import config_file
 from perdure.engine.settings import Settings
 from perdure.errors import PerdureError
-from perdure.store import receipts
 
 if TYPE_CHECKING:
     from perdure.api.memory import Memory
-    from perdure.engine.engine import Engine
-    from perdure.store.scope import Audience
 
-SETTING: Final = "librarian"
-CONVERSATION, TURN = 5_000, 300
-"""Tokens that a conversation and each of its turns take: measured on recorded days, with as many memories as fit."""
-
-DAYS: Final = 7
-"""That tell how much is said in one."""
-DAY: Final = 86_400.0
+_SETTING: Final = "librarian"
 
 
 def terms(memory: Memory | None = None) -> str:
@@ -51,7 +43,7 @@ def terms_of(folder: Path) -> str:
 
 def is_answered() -> bool:
     """Return whether somebody has said yes or no."""
-    return SETTING in Settings.origins()
+    return _SETTING in Settings.origins()
 
 
 def has_model(host: str) -> bool:
@@ -64,23 +56,14 @@ def keep(folder: Path, yes: bool) -> bool:
     """Keep the answer in the settings file; return what holds now, as the environment may say otherwise."""
     from perdure.service.client import dismiss
 
-    set_setting(config_file(), SETTING, "true" if yes else "false")
+    set_setting(config_file(), _SETTING, "true" if yes else "false")
     # A running helper has read the settings already.
     dismiss(folder)
     return Settings.load().librarian
-
-
-def tokens_a_day(engine: Engine, audience: Audience) -> int | None:
-    """Return how many tokens a day the turns of the last days would have taken; None: there were none."""
-    now = engine.clock.now()
-    with engine.store.database.read() as connection:
-        turns, conversations, first = receipts.pace(connection, audience, now - DAYS * DAY)
-    days = max(1.0, (now - first) / DAY)
-    return round((turns * TURN + conversations * CONVERSATION) / days) if turns else None
 
 
 def _cost(memory: Memory | None) -> str:
     tokens = memory.admin.librarian()["tokens_a_day"] if memory else None
     if tokens is None:
         return f"about {TURN} tokens a turn and {CONVERSATION:,} a conversation"
-    return f"about {tokens:,} tokens a day at your rate of the last {DAYS} days"
+    return f"about {tokens:,} tokens a day at your rate of the last week"

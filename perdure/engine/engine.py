@@ -96,19 +96,17 @@ _abandoned: list[dict[str, Any]] = []
 
 
 class Engine:
-    """Recalls, captures and keeps one data folder in order. Usable from any thread; `close` it in the end."""
+    """Recalls, captures and keeps one data folder in order. Usable from any thread; `close` it in the end.
+
+    `llm`: the program's own language model, for the librarian alone.
+    """
 
     def __init__(
         self, home: Path, settings: Settings, *, clock: Clock | None = None, guest: bool = False, moved: bool = False,
         load_model: bool = True, llm: LanguageModel | None = None,
     ) -> None:  # fmt: skip
-        """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`.
-
-        `llm`: the program's own model, for the librarian alone.
-        """
-        self.settings, self._own_llm = settings, llm
-        # A program may say yes where its user's file says no; a no that comes later is for it, too.
-        self._overruled = settings.librarian and has_said_no()
+        """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`."""
+        self.settings, self._own_model, self._overruled = settings, llm, settings.librarian and has_said_no()
         self.clock = clock or SystemClock()
         check_patterns(settings)
         check_table(settings)
@@ -314,7 +312,7 @@ class Engine:
         if taken.entry is not None and self.may_read:
             said = tuple(taken.fresh)
             scopes = [str(audience.home), *([context.project] if context.project else ())]
-            where = context if self._own_llm is None else replace(context, host=with_own(context.host))
+            where = context if self._own_model is None else replace(context, host=with_own(context.host))
             self.keeper.submit("librarian", lambda: self.librarian.note(said, where, scopes, taken.at))
         return taken.messages
 
@@ -463,7 +461,10 @@ class Engine:
 
     @property
     def may_read(self) -> bool:
-        """Whether a language model may read what was said: a no holds at once, a yes from the next opening."""
+        """Whether a language model may read what was said: a no holds at once, a yes from the next opening.
+
+        A program may say yes where the settings file says no already.
+        """
         return self.settings.librarian and (self._overruled or not has_said_no())
 
     @cached_property
@@ -474,7 +475,7 @@ class Engine:
         from perdure.librarian.request import Reader
 
         applier = Applier(self.store, lambda: self.writer, lambda: self.categories, self.leg)
-        model = librarian_model(self.settings, self.store, self.llm, self._own_llm)
+        model = librarian_model(self.settings, self.store, self.llm, self._own_model)
         return Desk(self.store, Reader(self.store, self.leg, self.settings.withholds), applier, model)
 
     @cached_property
