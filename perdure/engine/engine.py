@@ -313,7 +313,7 @@ class Engine:
             said = tuple(taken.fresh)
             scopes = [str(audience.home), *([context.project] if context.project else ())]
             where = context if self._own_model is None else replace(context, host=with_own(context.host))
-            self.keeper.submit("librarian", lambda: self.librarian.note(said, where, scopes, taken.at))
+            self._soon("librarian", lambda: self.librarian.note(said, where, scopes, taken.at))
         return taken.messages
 
     def note_work(self, messages: Callable[[], Messages], context: TurnContext) -> None:

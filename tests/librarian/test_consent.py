@@ -58,6 +58,23 @@ def test_a_program_may_say_yes_for_itself(home: Path, open_memory: OpenMemory) -
     assert memory.admin.librarian()["waiting"] == 0
 
 
+PASSING = """
+import os, sys
+from perdure.api.memory import Memory
+from perdure.hooks.types import TurnContext
+memory = Memory.open(sys.argv[1], embedder="none", guest=True, librarian=True, timers=False, llm=lambda *given: "")
+said = [{"role": "user", "content": "The stall needs two people on Sundays."}]
+memory.turns.after(said, True, TurnContext(session_id="s", host="library"))
+os._exit(0)
+"""
+
+
+def test_what_a_process_takes_in_that_ends_with_its_answer_waits_too(home: Path, open_memory: OpenMemory) -> None:
+    memory = open_memory(embedder="none", watch=False, timers=False)
+    subprocess.run([sys.executable, "-c", PASSING, str(home)], check=True)
+    assert memory.admin.librarian()["waiting"] == 1
+
+
 OFF = """
 import sys, time
 from perdure.api.memory import Memory
