@@ -116,7 +116,7 @@ class Writer:
             return Written(fact, Decision(Action.NOOP, None, "purged before"))
         if fact.source_date is not None and tx.is_forgotten(fact, fact.source_date):
             return Written(fact, Decision(Action.NOOP, None, "forgotten since"))
-        decision = self._decision(tx, prepared)
+        decision = self.decide(tx, prepared)
         old = tx.fact(decision.target) if decision.target else None
         # What ends with the session takes the place of nothing that lasts, and does not stand for it.
         if _of_moment(fact) and decision.action is not Action.NOOP:
@@ -149,7 +149,8 @@ class Writer:
         self._link(tx, added, prepared.near, {each.id for each in gone})
         return Written(tx.fact(added.id), decision)
 
-    def _decision(self, tx: Transaction, prepared: Prepared) -> Decision:
+    def decide(self, tx: Transaction, prepared: Prepared) -> Decision:
+        """Return what would become of a fact."""
         fact, view = prepared.fact, own_view(prepared.fact, tx.now)
         verdict, twins = prepared.verdict, []
         if verdict is not None:
