@@ -115,7 +115,7 @@ class Player:
         self.folder = home / "work"
         (self.folder / ".git").mkdir(parents=True)
         self.hooks = CommandHooks(
-            home / "memory", timers=False, watch=False, scopes=[str(project_of(self.folder))], agent_log_reminds=True
+            home / "memory", timers=False, watch=False, scopes=[str(project_of(self.folder))], agent_log="remind"
         )
 
     def tell(self, session: str, name: str, **values: Any) -> str:

@@ -67,7 +67,7 @@ OPENCLAW = {
     "search.min_score": "memorySearch.query.minScore",
     "search.candidates": "memorySearch.query.hybrid.candidateMultiplier",
     "search.vector_weight": "memorySearch.query.hybrid.vectorWeight / (vectorWeight + textWeight)",
-    "citations": "memory.citations",
+    "search.citations": "memory.citations",
     "flush.enabled": "compaction.memoryFlush.enabled",
     "flush.reserve_tokens": "compaction.reserveTokensFloor",
     "flush.soft_tokens": "compaction.memoryFlush.softThresholdTokens",

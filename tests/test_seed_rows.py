@@ -230,7 +230,7 @@ def test_row_02_vectors_in_lancedb(plain: Desk) -> None:
     assert recalled(large, "Where does the heron sleep?") == recalled(small, "Where does the heron sleep?")
     assert (CROSSOVER, FEED_FROM) == (300_000, 0.8)
     told("architecture", "LanceDB answers above a crossover", "the matrix is faster", "80% of that size")
-    told("settings", "index_crossover", "=300000`", "Number of memories at which search switches to LanceDB")
+    told("settings", "index.crossover", "=300000`", "Number of memories at which search switches to LanceDB")
 
 
 def test_row_03_scores_salience_and_access(desk: Desk) -> None:
@@ -514,7 +514,7 @@ def test_row_12_links(desk: Desk) -> None:
     with pytest.raises(InputError, match="strength"):
         memory.link(ids[0], ids[3], "PART_OF", 1.5)
     assert {found.fact.id: found.depth for found in memory.related(ids[0])} == {ids[1]: 1, ids[2]: 2}
-    auto = desk.open("auto", auto_link=3)
+    auto = desk.open("auto", compare={"auto_link": 3})
     first = auto.store("The harbour crane number 1 lifts heavy containers every morning.")
     desk.in_step("auto")
     auto.store("The cellar is damp.")
@@ -606,8 +606,8 @@ def test_row_15_decay_classes_and_pruning(desk: Desk) -> None:
     assert ids["session"] in memory.admin.prune(confirmed=True).removed
     told("keeping", "How long a memory is kept",
          "Memories are kept forever: whatever is captured, or stored by you or a program, stays",
-         "removed after `retention_days` (a year by default)")  # fmt: skip
-    told("jobs", "Expiry", "in no answer from that moment on", "After `retention_days` (a year by default)")
+         "removed after `keep.expired_days` (a year by default)")  # fmt: skip
+    told("jobs", "Expiry", "in no answer from that moment on", "After `keep.expired_days` (a year by default)")
 
 
 KILLED = """
@@ -1050,12 +1050,12 @@ def test_row_30_citations(plain: Desk) -> None:
     """
     folder = workspace(plain, d2026_02_24="# Servers\n\nThe staging database is heron.\n")
     for mode, shown in (("auto", (True, False)), ("on", (True, True)), ("off", (False, False))):
-        memory = plain.open(workspace=folder, citations=mode, recall_in_groups=True)
+        memory = plain.open(workspace=folder, search={"citations": mode}, recall_in_groups=True)
         for kind, is_shown in zip(("direct", "group"), shown, strict=True):
             caller = Memory(memory._engine, TurnContext(chat=kind))
             [result] = caller.files.search("staging database heron").results
             assert result.citation == ("memory/2026-02-24.md#L1-L3" if is_shown else None), (mode, kind)
-    assert Settings().citations == "auto"
+    assert Settings().search.citations == "auto"
 
 
 def test_row_31_degradation(plain: Desk) -> None:
@@ -1214,7 +1214,7 @@ def test_row_37_lancedb_words_with_fallback(plain: Desk) -> None:
     Where the document goes on with vectors alone, SQLite's own index of words answers.
     """
     texts = ["The heron sleeps in the reeds.", "My boat is called Albatross.", "The cellar floods in spring."]
-    memory = plain.open(vector_index="lance", lexical_index="lance")
+    memory = plain.open(vector_index="lance", index={"lexical": "lance"})
     for text in texts:
         memory.store(text)
     assert memory.admin.sync_index()

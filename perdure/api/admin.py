@@ -279,7 +279,7 @@ class Admin(Facade):
         Raises:
             StoreError: it could not be written; what was done before is kept.
         """
-        retention = self._engine.settings.retention_days * DAY
+        retention = self._engine.settings.keep.expired_days * DAY
         return prune(self._engine.store, retention, dry_run=dry_run, confirmed=confirmed)
 
     def jobs(self) -> Mapping[str, JobState | None]:

@@ -205,7 +205,7 @@ class Turns(Facade):
         """Return what fixed an earlier failure in this project related to what a tool is about to do; None: nothing.
 
         Related means: the command that failed, a file that was changed before it passed, or the error the session has
-        just met; each once per session, and none where the setting `agent_log_reminds` is off.
+        just met; each once per session, and none unless the setting `agent_log` is `remind`.
 
         Args:
             given: the tool's input as the host has it: `command`, or `file_path` with what is written.

@@ -274,7 +274,7 @@ class MemoryView(Facade):
             as_of: recall as of this time: a date, ISO 8601 or epoch seconds.
             include_superseded: include former versions.
             tag: only memories with this tag, found by keyword: nothing is embedded.
-            expand: also search rewordings by the language model; None: as `recall_expansion` says.
+            expand: also search rewordings by the language model; None: as `llm.expansion` says.
             receipt_to: receives the receipt, for `why`; then nothing is counted or written to the store.
         """
         wanted = None if tag is None else tags_of(tag)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from perdure.capture.language import CODES, foreign_category, foreign_slot, language, language_of
@@ -78,6 +78,8 @@ def extract_tags(text: str, entity: str | None = None, patterns: TagPatterns = P
 
 def describe(statement: Statement, own: CategoryPatterns = ()) -> Description:
     """Describe a statement, with one's own categories first."""
+    if statement.cue == "convention" and _BEFALLS.match(fold(statement.text)):
+        statement = replace(statement, cue="factual")
     text = statement.text.rstrip(" .!")
     code = language_of(statement.text)
     slot = slot_of(statement.text, code)
@@ -140,6 +142,7 @@ def _of_slot(slot: Slot) -> str:
 
 
 _REASON = listed("capture", "grammar", "reason")
+_BEFALLS = listed("capture", "grammar", "befalls")
 _BEHIND = listed("capture", "grammar", "behind_name")
 _CATEGORIES = tuple((kind, listed("capture", "grammar", kind)) for kind in ("decision", "preference", "entity"))
 _IDENTITY = word_set("name nickname alias email phone username handle website")

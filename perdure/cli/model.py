@@ -104,24 +104,23 @@ def fetch(output: Output, name: str, dry_run: bool) -> None:
 
     Example: perdure model fetch bge-small-en-v1.5 --dry-run
     """
-    wanted, settings = known_model(name), Settings.load()
-    cache = part("models.download")
-    path, forbidden = _path(wanted), cache.may_fetch(settings.model_offline)
+    wanted, cache = known_model(name), part("models.download")
+    path, forbidden, hub = _path(wanted), cache.forbidden(), cache.hub()
     files = {file: {"bytes": size, "sha256": sha256} for file, (size, sha256) in wanted.pins.items()}
     if path is None and not dry_run:
         with progress("downloading", _size(wanted), quiet=output.as_json) as advance:
-            cache.fetch(wanted, settings.model_hub, offline=settings.model_offline, advance=advance)
+            cache.fetch(wanted, hub, advance=advance)
         path = find_weights(wanted)
     source = _source(wanted)
     output.json({
-        "key": name, "dry_run": dry_run, "path": path, "source": source, "hub": settings.model_hub,
+        "key": name, "dry_run": dry_run, "path": path, "source": source, "hub": hub,
         "bytes": _size(wanted), "files": files, "forbidden": forbidden,
     })  # fmt: skip
     if path is not None:
         output.line(f"Installed: {name} in {path}")
         output.line(f"Use it: perdure model use {name}")
         return
-    output.line(f"Would download {name}, {_megabytes(_size(wanted))} MB, from {settings.model_hub}, {source}")
+    output.line(f"Would download {name}, {_megabytes(_size(wanted))} MB, from {hub}, {source}")
     output.table(("file", "bytes", "sha256"), [(file, *each.values()) for file, each in files.items()])
     if forbidden:
         output.line(f"Not allowed: {forbidden}")

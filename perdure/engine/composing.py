@@ -63,7 +63,7 @@ def recall_options(settings: Settings) -> RecallOptions:
         max_tokens=settings.recall_max_tokens, summaries=Summaries(settings.summary_threshold),
         format=settings.recall_format, placement=settings.recall_placement,
         deadline=settings.recall_deadline_ms / 1000, threshold=settings.recall_threshold,
-        model=settings.embedder != "none", lexical=settings.lexical_index,
+        model=settings.embedder != "none", lexical=settings.index.lexical,
     )  # fmt: skip
 
 
@@ -73,7 +73,8 @@ def writing_options(settings: Settings) -> WritingOptions:
     from perdure.capture.describe import compile_tags
     from perdure.capture.writing import WritingOptions
 
-    return WritingOptions(Levels(**dict(settings.compare)), compile_tags(settings.tag_patterns), settings.auto_link)
+    levels = Levels(**settings.compare.model_dump(exclude={"auto_link"}))
+    return WritingOptions(levels, compile_tags(settings.tag_patterns), settings.compare.auto_link)
 
 
 def check_patterns(settings: Settings) -> None:
@@ -91,7 +92,7 @@ def check_table(settings: Settings) -> None:
     """Refuse settings that ask for LanceDB where it is not installed, before anything is opened."""
     if settings.store_url is not None or not absent(*PACKAGES):
         return
-    given = {"vector_index": settings.vector_index == "lance", "lexical_index": settings.lexical_index == "lance"}
+    given = {"vector_index": settings.vector_index == "lance", "index.lexical": settings.index.lexical == "lance"}
     for name, asks in (given | {"lance_url": settings.lance_url is not None}).items():
         if asks:
             raise SettingsError(
@@ -112,14 +113,14 @@ def vector_index(store: Store, space: VectorSpace, settings: Settings, on_troubl
 
     def tiered() -> Surveyor:
         made: Surveyor = part("lance.tiered").TieredIndex(
-            store, space, exact=exact, mode=settings.vector_index, crossover=settings.index_crossover,
+            store, space, exact=exact, mode=settings.vector_index, crossover=settings.index.crossover,
             on_trouble=on_trouble,
         )  # fmt: skip
         return made
 
     if settings.vector_index == "lance":
         return tiered()
-    return GrowingIndex(exact, store.database, space.id, settings.index_crossover, tiered)
+    return GrowingIndex(exact, store.database, space.id, settings.index.crossover, tiered)
 
 
 def python_host(**arguments: Any) -> object:
@@ -232,12 +233,12 @@ def librarian_model(settings: Settings, store: Store, model: Asker | None) -> Ca
 
 def in_search(settings: Settings, wanted: bool | None) -> Expand:
     """Return whether an explicit search is also asked in other words: as wanted, else as set."""
-    return "wait" if (settings.recall_expansion != "off" if wanted is None else wanted) else "no"
+    return "wait" if (settings.llm.expansion != "off" if wanted is None else wanted) else "no"
 
 
 def in_turn(settings: Settings) -> Expand:
     """Return whether a turn is."""
-    return "turn" if settings.recall_expansion == "turn" else "no"
+    return "turn" if settings.llm.expansion == "turn" else "no"
 
 
 def llm_state(settings: Settings, store: Store) -> str:

@@ -130,8 +130,8 @@ class Engine:
         )  # fmt: skip
         self._worker = WorkerProcess(WORKER, self.store.folder, settings.model_dump(mode="json", exclude_defaults=True))
         self.feed = IndexFeed(
-            self.store, Feeding(self.store.database, settings.vector_index, settings.index_crossover),
-            self.start_worker, batch=settings.index_after.vectors, seconds=settings.index_after.seconds,
+            self.store, Feeding(self.store.database, settings.vector_index, settings.index.crossover),
+            self.start_worker, batch=settings.index.vectors, seconds=settings.index.seconds,
         )  # fmt: skip
         self.files = FileMemory(
             self.store, settings, self.clock, self.keeper, self.gate,
@@ -320,7 +320,9 @@ class Engine:
         """Return what the model should see before a tool runs; None: nothing like it was met, or it was told of it."""
         audience, settings = audience_of(context), self.settings
         session, home = conversation(context, audience), audience.home
-        wanted = settings.agent_log_reminds and settings.recalls(context.trigger) and not overheard(context, settings)
+        wanted = (
+            settings.agent_log == "remind" and settings.recalls(context.trigger) and not overheard(context, settings)
+        )
         if not wanted or project_in(context) is None or session is None or home is None:
             return None
         with self.gate.turn():
@@ -516,9 +518,9 @@ class Engine:
 
         # A host that runs for months would else leave what others left behind to its next start.
         self.recover()
-        expired, keep = self.settings.retention_days, self.settings.keep
+        keep = self.settings.keep
         days = keep.conversation_days
-        kept = Retention(expired * DAY, keep.receipt_days * DAY, None if days is None else days * DAY)
+        kept = Retention(keep.expired_days * DAY, keep.receipt_days * DAY, None if days is None else days * DAY)
         done = prune(self.store, self.files.log, kept, pause)
         # Many threads come and go in native code, and each leaves room that only another one like it would use.
         give_back()

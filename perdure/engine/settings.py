@@ -87,13 +87,17 @@ class Table(BaseModel):
         return found
 
 
-class _IndexAfter(Table):
-    """When the index worker is started."""
+class _Index(Table):
+    """How new memories are indexed."""
 
     vectors: Annotated[int, Field(ge=1, le=10_000)] = 50
-    """Number of new vectors."""
+    """Number of new vectors at which the index worker is started."""
     seconds: Annotated[float, Field(ge=0, le=86_400)] = 30.0
-    """Seconds that the first of them has waited."""
+    """Seconds after the first of them at which it is started in any case."""
+    crossover: Annotated[int, Field(ge=1_000)] = CROSSOVER
+    """Number of memories at which search switches to LanceDB."""
+    lexical: Literal["fts5", "lance"] = "fts5"
+    """Keyword index to search: SQLite's, or LanceDB's wherever LanceDB is searched for vectors."""
 
 
 class _Directives(Table):
@@ -136,6 +140,8 @@ class _Compare(Table):
     """Minimum cosine for a text to be a duplicate by meaning; 0: off."""
     classify: bool = True
     """Detect which older memory a new one supersedes."""
+    auto_link: Annotated[int, Field(ge=0, le=50), BeforeValidator(_no_switch)] = 0
+    """Number of similar memories that a new memory is linked to; 0: none."""
 
 
 class _Jobs(Table):
@@ -156,6 +162,8 @@ class _Jobs(Table):
 class _Keep(Table):
     """How long receipts and conversations are kept, and how many copies."""
 
+    expired_days: _Days = 365.0
+    """Days after which an expired memory is removed."""
     receipt_days: _Days = 30.0
     """Days that receipts, the record of what a turn considered, are kept."""
     conversation_days: _Days | None = None
@@ -183,6 +191,8 @@ class _Search(Table):
     """Days after which a dated file counts for half."""
     mmr_lambda: _Share = 0.7
     """Balance of score and diversity in reranking (MMR); 1: score only."""
+    citations: Literal["auto", "on", "off"] = "auto"
+    """Cite the source of results; auto: not in groups."""
 
 
 class _Flush(Table):
@@ -211,6 +221,9 @@ class _Llm(Table):
     """Token budget per day (UTC), across all processes; 0: none."""
     timeout: Annotated[float, Field(gt=0, le=600)] = 15.0
     """Timeout of a request, in seconds."""
+    expansion: Literal["search", "turn", "off"] = "search"
+    """When it also rewords a query: in explicit searches (`search`), in every `turn` as well within its deadline, or
+    never (`off`)."""
 
 
 class Settings(Table):
@@ -241,10 +254,6 @@ class Settings(Table):
     server that fails, with the same model."""
     model_path: Path | None = None
     """The local model's ONNX file, or the folder with its files, if not the default; its sha256 is checked."""
-    model_hub: str = "https://huggingface.co"
-    """URL of the hub, or a mirror, from which `perdure model fetch` downloads."""
-    model_offline: bool = False
-    """Never download a model; `HF_HUB_OFFLINE=1` in the environment has the same effect."""
     model_switch: Literal["ask", "auto"] = "ask"
     """When another model is set: ask before switching, or switch automatically."""
     reranker: str | None = None
@@ -259,17 +268,13 @@ class Settings(Table):
     """Where a turn is stored once acknowledged: on this machine's disk, or in that database too."""
     vector_index: Literal["auto", "exact", "lance"] = "auto"
     """Vector index to search."""
-    index_crossover: Annotated[int, Field(ge=1_000)] = CROSSOVER
-    """Number of memories at which search switches to LanceDB."""
-    lexical_index: Literal["fts5", "lance"] = "fts5"
-    """Keyword index to search: SQLite's, or LanceDB's wherever LanceDB is searched for vectors."""
     lance_url: Annotated[str | None, AfterValidator(_bucket), Field(repr=False)] = None
     """Object storage that holds the LanceDB table, as `s3://BUCKET/FOLDER`; unset: the data folder. See
     `docs/object-storage.md`."""
     lance_storage_options: Annotated[dict[str, str], BeforeValidator(_texts), Field(repr=False)] = {}
     """Connection options of that storage, by LanceDB's names; keys and passwords only in the environment."""
-    index_after: _IndexAfter = _IndexAfter()
-    """When the worker that indexes new memories is started."""
+    index: _Index = _Index()
+    """How new memories are indexed."""
     recall_limit: Annotated[int, Field(ge=1, le=100)] = 10
     """Maximum memories in a block."""
     recall_max_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
@@ -295,9 +300,6 @@ class Settings(Table):
     """Coding hosts whose sessions may begin with private memories too; `perdure connect` asks."""
     recall_profile: Literal["pinned", "standing", "off"] = "pinned"
     """Memories to recall in every turn: `pinned` ones, `standing` preferences and instructions too, or none (`off`)."""
-    recall_expansion: Literal["search", "turn", "off"] = "search"
-    """When the language model, if set, also rewords a query: in explicit searches (`search`), in every `turn` as well
-    within its deadline, or never (`off`)."""
     directives: _Directives = _Directives()
     """Memories to recall regardless of what a search finds."""
     adjust: tuple[_Adjustment, ...] = ("salience", "confidence")
@@ -315,11 +317,10 @@ class Settings(Table):
     """Also store what the assistant says about the world: for review only, and never replacing what you said."""
     capture_headless: bool = False
     """Store what programs say in headless runs, such as `claude -p` and `codex exec`, as if you had said it."""
-    agent_log: bool = True
-    """Record what an agent did in a project: files it changed, commands that failed and what fixed them."""
-    agent_log_reminds: bool = False
-    """Before Claude Code or Codex runs a command or edits a file, tell its model what fixed an earlier failure there,
-    once per session. Off until its benefit is measured; run `perdure connect` again after a change."""
+    agent_log: bool | Literal["remind"] = True
+    """Record what an agent did in a project: files it changed, commands that failed and what fixed them. `remind`:
+    before Claude Code or Codex runs a command or edits a file, also tell its model what fixed an earlier failure there,
+    once per session. Not the default until its benefit is measured; run `perdure connect` again after a change."""
     capture_patterns: dict[str, str] = {}
     """Custom cues: regular expressions by name; a sentence that matches one is stored."""
     categories: dict[str, str] = {}
@@ -328,14 +329,10 @@ class Settings(Table):
     """Custom tags: regular expressions by tag."""
     compare: _Compare = _Compare()
     """How a new memory is compared with existing ones."""
-    auto_link: Annotated[int, Field(ge=0, le=50), BeforeValidator(_no_switch)] = 0
-    """Number of similar memories that a new memory is linked to; 0: none."""
     timers: bool = True
     """Run maintenance jobs in the background."""
     jobs: _Jobs = _Jobs()
     """Hours between two runs of each job, by its name in `docs/jobs.md`; 0: only on request."""
-    retention_days: _Days = 365.0
-    """Days after which an expired memory is removed."""
     keep: _Keep = _Keep()
     """How long receipts and conversations are kept, and how many copies."""
     sources: tuple[Literal["memory", "sessions"], ...] = ("memory", "sessions")
@@ -350,10 +347,6 @@ class Settings(Table):
     """Watch files for changes; they are also checked before each search."""
     search: _Search = _Search()
     """How files and conversations are chunked and searched."""
-    citations: Literal["auto", "on", "off"] = "auto"
-    """Cite the source of results; auto: not in groups."""
-    prompt_max_chars: Annotated[int, Field(ge=0, le=200_000)] = 20_000
-    """Maximum characters of MEMORY.md in the system prompt section for hosts that ask for one; 0: no section."""
     flush: _Flush = _Flush()
     """How an agent saves what a compaction is about to drop."""
     llm_endpoint: str | None = None
@@ -440,6 +433,16 @@ class Settings(Table):
             raise SettingsError(f"setting {name}{shown}: {', or '.join(told)}") from None
 
 
+MOVED = {
+    "agent_log_reminds": 'agent_log = "remind"', "auto_link": "compare.auto_link", "citations": "search.citations",
+    "index_after": "index", "index_crossover": "index.crossover", "lexical_index": "index.lexical",
+    "model_hub": "HF_ENDPOINT, in the environment", "model_offline": "HF_HUB_OFFLINE, in the environment",
+    "prompt_max_chars": "fixed at 20000", "recall_expansion": "llm.expansion",
+    "retention_days": "keep.expired_days",
+}  # fmt: skip
+"""Where settings are that had another name."""
+
+
 def table_of(name: str) -> type[Table] | None:
     """Return the table that a setting is; None: it is none."""
     kind = Settings.model_fields[name].annotation if name in Settings.model_fields else None
@@ -449,6 +452,8 @@ def table_of(name: str) -> type[Table] | None:
 def check_known(key: str, where: str = "", value: Any = None) -> None:
     """Refuse what is no setting, and what is no key of a table; `where` says in words where it was found."""
     known = list(Settings.model_fields)
+    if key in MOVED:
+        raise SettingsError(f"setting {key!r} is now {MOVED[key]}{where and f' ({where})'}")
     keys = {each: f"{name}.{each}" for name in known if (table := table_of(name)) for each in table.model_fields}
     if key not in known:
         raise _unknown(key, key, keys | {name: name for name in known}, known, where)

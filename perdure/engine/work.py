@@ -95,7 +95,7 @@ class _Table:
 
     def __init__(self, store: Store, settings: Settings, embedder: Callable[[], Embedder | None]) -> None:
         self._store, self._settings, self._embedder = store, settings, embedder
-        self._feeding = Feeding(store.database, settings.vector_index, settings.index_crossover)
+        self._feeding = Feeding(store.database, settings.vector_index, settings.index.crossover)
         self._indexer: Any = None
 
     def step(self) -> bool:
@@ -115,7 +115,7 @@ class _Table:
         if self._indexer is None and space is not None and self._feeding.wanted(space):
             settings = self._settings
             self._indexer = part("lance.indexer").Indexer(
-                self._store, self._embedder, settings.index_after.vectors, crossover=settings.index_crossover,
+                self._store, self._embedder, settings.index.vectors, crossover=settings.index.crossover,
                 feeding=self._feeding,
             )  # fmt: skip
         return self._indexer is not None

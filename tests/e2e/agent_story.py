@@ -187,7 +187,7 @@ def _reminded(agent: Agent) -> str:
         agent.have_run("sh check.sh")
         talk.say("Check it once more.")
     agent.knows("It then passed after")
-    agent.perdure("config", "set", "agent_log_reminds", "true")
+    agent.perdure("config", "set", "agent_log", "remind")
     agent.perdure("connect", agent.name)
     agent.trust_more()
     for number in range(TRIES):

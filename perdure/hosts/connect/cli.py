@@ -99,7 +99,7 @@ def _connect(
     output: Output, host: str, project: Path | None, plugin: Path | None, private: bool | None, home: Path | None, *,
     dry_run: bool,
 ) -> None:  # fmt: skip
-    connection = _connection(host, project, plugin, home, reminds=Settings.load().agent_log_reminds)
+    connection = _connection(host, project, plugin, home, reminds=Settings.load().agent_log == "remind")
     if private is not None and host not in CODING:
         raise InputError(f"{host} is not a coding host and gets all memories; omit --private and --no-private")
     edits = connection.plan_connect()

@@ -94,6 +94,8 @@ def camel(name: str) -> str:
 def _setting(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the schema of a setting: unset is left out instead of null, a path is a string."""
     parts = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
+    if len(parts) > 1:
+        return {"anyOf": [_setting(part) for part in parts]}
     plain = {**schema, **(parts[0] if parts else {})}
     if "$ref" in plain:
         definitions = Settings.model_json_schema()["$defs"]
