@@ -144,7 +144,7 @@ def tools() -> str:
 def _tools(declared: Sequence[Tool]) -> str:
     rows = [
         f"| `{each.name}` | {', '.join(f'`{name}`' for name in each.parameters['properties'])} | "
-        f"{_gist(_first(each.description).partition(': ')[0])} |"
+        f"{_gist(_first(_aside(each.description)).partition(': ')[0])} |"
         for each in declared
     ]
     return "\n".join(["| Tool | Takes | What it does |", "| --- | --- | --- |", *rows]) + "\n"
@@ -187,6 +187,11 @@ def _options(command: click.Command) -> list[str]:
 def _first(text: str) -> str:
     """Return the first sentence of a help text."""
     return re.split(r"(?<=[.!?])\s", " ".join(text.partition("Example: ")[0].split()), maxsplit=1)[0]
+
+
+def _aside(text: str) -> str:
+    """Return a text without what it says in parentheses."""
+    return re.sub(r" \([^()]*\)", "", text)
 
 
 def _gist(line: str) -> str:

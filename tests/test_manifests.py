@@ -36,6 +36,11 @@ def test_the_manifest_names_a_memory_that_loads_at_start() -> None:
     assert MANIFEST["activation"] == {"onStartup": True}
 
 
+def test_labels_spell_out_what_names_of_settings_shorten() -> None:
+    labels = [MANIFEST["uiHints"][name]["label"] for name in ("llmKeyEnv", "storeDirectUrl", "recallDeadlineMs")]
+    assert labels == ["LLM key variable", "Store direct URL", "Recall deadline (ms)"]
+
+
 def test_versions_are_those_of_the_project() -> None:
     assert MANIFEST["version"] == PACKAGE["version"] == PROJECT["version"]
 

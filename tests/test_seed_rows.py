@@ -495,7 +495,7 @@ def test_row_11_tags(desk: Desk) -> None:
     with store.database.read() as connection:
         assert run(connection, "SELECT tags FROM facts WHERE id = ?", (own,))[0][0] == "nibe,modbus,hvac"
     [receipt] = looked(memory, "Which pump hums at night?", tag="hvac")
-    assert receipt.states["lance"] == "a tag is searched by keyword"
+    assert receipt.states["lance"] == "tags are searched by keyword"
     found = tool(memory, "memory_recall", query="pump", tag="hvac").details["memories"]
     assert [each["id"] for each in found] == [own]
 

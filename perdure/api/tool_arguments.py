@@ -165,7 +165,7 @@ class Store(Arguments):
     key: Short | Maybe = Field(None, description="Attribute, such as birthday.")
     value: Short | Maybe = Field(None, description="Value of the attribute.")
     why: Words | Maybe = Field(None, description="The reason for a decision.")
-    tags: Tags | Maybe = Field(None, description="In place of detected tags: a list, or comma-separated.")
+    tags: Tags | Maybe = Field(None, description="Replaces the detected tags: a list, or comma-separated.")
     supersedes: Id | Maybe = Field(None, description="Id of the memory it replaces.")
     triggers: Triggers | Maybe = Field(None, description=WHEN)
     decay_class: _Decay | Maybe = Field(
@@ -208,11 +208,10 @@ class Forget(Arguments):
 
 
 class Lookup(Arguments):
-    """Show what is known about an entity (a person, project or thing; the user is `user`) or, with `key`, about one
-    attribute of it, such as birthday.
+    """Show what is known about an entity (a person, project or thing; the user is `user`).
 
-    Exact names only, no semantic search.
-    """  # noqa: D205 - one sentence
+    With `key`, only one attribute of it, such as birthday. Exact names only, no semantic search.
+    """
 
     entity: Short = Field(description="A person, project or thing; the user is `user`.")
     key: Short | Maybe = Field(None, description="Attribute, such as birthday.")

@@ -562,13 +562,13 @@ def _failure(past: Sequence[Step], place: int, end: int) -> Record:
             if _tells(each.text):
                 commands[f"`{_short(each.text)}`"] = None
     later = {path for each in past[end:] if each.kind == RAN and not each.ended for path in _reverted(each.text, files)}
-    back = " (taken back later)" if files and later.issuperset(files) else ""
+    back = " (reverted later)" if files and later.issuperset(files) else ""
     names = [_name(path) for path in files]
     did = [f"{name} ({clip(line, _PATH)})" if line else name for name, line in zip(names, files.values(), strict=True)]
     told = [f"`{_short(step.text)}` failed: {step.more}".rstrip(": .")]
     by = ""
     if end < len(past):
-        ended, other = "That was gone" if past[end].ended else "It then passed", _short(past[end].text)
+        ended, other = "That error was gone" if past[end].ended else "It then passed", _short(past[end].text)
         after = clip(", ".join((*did[-3:], *list(commands)[-2:])), _DID)
         by = f" after {after}{back}" if after else f" as `{other}`" if other != _short(step.text) else ""
         told.append(f"{ended}{by}")

@@ -115,7 +115,7 @@ class Writer:
         if tx.is_purged(fact.text):
             return Written(fact, Decision(Action.NOOP, None, "purged before"))
         if fact.source_date is not None and tx.is_forgotten(fact, fact.source_date):
-            return Written(fact, Decision(Action.NOOP, None, "forgotten since"))
+            return Written(fact, Decision(Action.NOOP, None, "forgotten since then"))
         decision = self.decide(tx, prepared)
         old = tx.fact(decision.target) if decision.target else None
         # What ends with the session takes the place of nothing that lasts, and does not stand for it.
@@ -130,7 +130,7 @@ class Writer:
         late = old is not None and fact.source_date is not None and old.effective_date > fact.source_date
         if old is not None and decision.action is Action.DELETE:
             if late:
-                return Written(old, Decision(Action.NOOP, old.id, "said before what it would retract"))
+                return Written(old, Decision(Action.NOOP, old.id, "said before the memory it would retract"))
             withdraw = forget if decision.reason == ASKED_TO_FORGET else retract
             return Written(withdraw(tx, old.id, decision.reason), decision)
         if old is not None and late and strength(old.channel) >= strength(fact.channel):

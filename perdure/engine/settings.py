@@ -47,7 +47,7 @@ def _no_switch(value: Any) -> Any:
 
 def _nothing_or_a_block(tokens: int) -> int:
     if 0 < tokens < 130:
-        raise ValueError("must be 0, or at least 130: the words around the memories take most of that")
+        raise ValueError("must be 0, or at least 130: the text around the memories takes most of that")
     return tokens
 
 
@@ -167,7 +167,7 @@ class _Keep(Table):
     receipt_days: _Days = 30.0
     """Days that receipts, the record of what a turn considered, are kept."""
     conversation_days: _Days | None = None
-    """Days that recorded conversations are kept after their last message; unset: for good."""
+    """Days that recorded conversations are kept after their last message; unset: permanently."""
     copies: Annotated[int, Field(ge=1, le=1_000)] = 7
     """Number of daily backups, and of daily exports, to keep."""
 
@@ -267,7 +267,7 @@ class Settings(Table):
     ack: Literal["local", "database"] = "local"
     """Where a turn is stored once acknowledged: on this machine's disk, or in that database too."""
     vector_index: Literal["auto", "exact", "lance"] = "auto"
-    """Vector index to search."""
+    """Vector index to search; `auto` chooses by the size of the store."""
     lance_url: Annotated[str | None, AfterValidator(_bucket), Field(repr=False)] = None
     """Object storage that holds the LanceDB table, as `s3://BUCKET/FOLDER`; unset: the data folder. See
     `docs/object-storage.md`."""
@@ -278,7 +278,7 @@ class Settings(Table):
     recall_limit: Annotated[int, Field(ge=1, le=100)] = 10
     """Maximum memories in a block."""
     recall_max_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
-    """Maximum tokens of a block."""
+    """Maximum tokens per block."""
     recall_threshold: _Share | Literal["strict", "balanced", "generous"] = "balanced"
     """Minimum probability of relevance for a memory to be recalled: 0 to 1, or a name."""
     min_cosine: Annotated[float | None, Field(ge=-1, le=1)] = None
@@ -287,15 +287,15 @@ class Settings(Table):
     """Format of the block: `full`, `short`, `minimal`, or `progressive`, an index from which the agent opens entries by
     number."""
     recall_placement: Placement = Placement.HEAD
-    """Where the block is placed."""
+    """Position of the block: `head`, before the newest message, `tail`, after it, or `system`."""
     recall_deadline_ms: Annotated[int, Field(ge=1, le=60_000)] = 800
-    """Milliseconds after which the turn continues without memories."""
+    """Timeout in milliseconds; the turn then continues without memories."""
     recall_in_groups: bool = False
     """Recall memories in group chats too, where others read the answer: automatically and through tools."""
     recall_passages: Annotated[int, Field(ge=0, le=50)] = 8
     """Maximum passages of memory files and conversations in a block; 0: none."""
     opening_tokens: Annotated[int, Field(ge=0, le=100_000), AfterValidator(_nothing_or_a_block)] = 800
-    """Maximum tokens of the opening of a session; 0: no opening."""
+    """Maximum tokens in a session's opening; 0: no opening."""
     private_hosts: tuple[_CodingHost, ...] = ()
     """Coding hosts whose sessions may begin with private memories too; `perdure connect` asks."""
     recall_profile: Literal["pinned", "standing", "off"] = "pinned"
@@ -312,9 +312,9 @@ class Settings(Table):
     capture_limits: _CaptureLimits = _CaptureLimits()
     """Limits of capture."""
     capture_learnt: bool = True
-    """Use trained classifiers, besides the rules, to decide what is stored."""
+    """Decide what is stored by trained classifiers as well as rules."""
     capture_assistant: bool = False
-    """Also store what the assistant says about the world: for review only, and never replacing what you said."""
+    """Also store what the assistant says about the world, pending review; it never replaces what you said."""
     capture_headless: bool = False
     """Store what programs say in headless runs, such as `claude -p` and `codex exec`, as if you had said it."""
     agent_log: bool | Literal["remind"] = True
@@ -358,7 +358,7 @@ class Settings(Table):
     llm: _Llm = _Llm()
     """Models for small and large tasks, daily tokens, and timeout."""
     librarian: bool = False
-    """Have a language model read what was said, at rest, and propose changes that your words must prove."""
+    """Have a language model read idle conversations and propose changes, each backed by your own words."""
     disabled_extensions: tuple[str, ...] = ()
     """Extensions not to load."""
 
@@ -430,7 +430,8 @@ class Settings(Table):
             # A value of which several kinds are accepted has an error of each.
             of_it = [first, *(each for each in others if each["input"] is first["input"])]
             told = dict.fromkeys(each["msg"].partition(" or instance of ")[0] for each in of_it)
-            raise SettingsError(f"setting {name}{shown}: {', or '.join(told)}") from None
+            why = ", or ".join(each.removeprefix("Value error, ") for each in told)
+            raise SettingsError(f"setting {name}{shown}: {why}") from None
 
 
 MOVED = {

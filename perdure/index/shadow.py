@@ -33,7 +33,7 @@ CHUNK: Final = 256
 _NOT_LOADED: Final = "the former model cannot be loaded"
 _FAILED: Final = "a model failed on the questions"
 _LATE: Final = f"it would have taken longer than {PATIENCE_SECONDS:.0f} seconds"
-_NOTHING: Final = "there is no memory to ask about"
+_NOTHING: Final = "there are no memories to ask about"
 _BOTH: Final = (
     "FROM facts JOIN vectors a ON a.fact_id = facts.id AND a.embedding_id = ? AND length(a.vector) = ?"
     " JOIN vectors b ON b.fact_id = facts.id AND b.embedding_id = ? AND length(b.vector) = ?"
@@ -85,7 +85,7 @@ def told(note: Mapping[str, Any]) -> str:
     if "left_out" in note:
         return f"the former model and the new one were not compared: {note['left_out']}"
     return (
-        f"of {note['asked']} questions made from your memories, the former model ranked the memory first for"
+        f"of {note['asked']} questions made from your memories, the former model ranked the right memory first for"
         f" {note['former']}, the new one for {note['new']}"
     )
 

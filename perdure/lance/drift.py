@@ -30,8 +30,8 @@ from perdure.store.transaction import StoredVector
 ASIDE = "lancedb-purged"
 """Where a table goes before it is removed: nobody may find half of one."""
 RESCUE = "facts.db has lost it: perdure verify --fix, else perdure recover"
-_MISSING = "memory is missing in LanceDB"
-_NOT_LIVE = "LanceDB holds a row that is not a live memory"
+_MISSING = "memory is missing from LanceDB"
+_NOT_LIVE = "LanceDB has a row without a live memory"
 _FIELDS = ("id", "text", "vector", "importance", "category", "scope", "created_at", "expires_at")
 _BEHIND_LIMIT = 10**9
 _LINE = lazy(r"([0-9a-f]{64})  (\S.*)")
@@ -73,7 +73,7 @@ def _drift(store: Store, place: Place) -> Iterator[Finding]:
     for what, hint, fact_ids in (
         (_MISSING, "it is reindexed", found.missing),
         (_NOT_LIVE, "it is removed", removable),
-        ("LanceDB holds different content", "it is reindexed", found.different),
+        ("LanceDB has different content", "it is reindexed", found.different),
     ):
         yield from (Finding(what, fact_id, hint, "row") for fact_id in sorted(fact_ids - changed))
     # It may be all that is left of a memory.

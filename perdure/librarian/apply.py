@@ -173,7 +173,7 @@ class Applier:
             tx.change(target.id, "retract", {"superseded_at": tx.now, "valid_until": tx.now}, reason=METHOD)
         elif isinstance(operation, Withdraw) and hold:
             note = Fact(
-                text=f"Not the user's own word: {target.text}", channel=Channel.ASSISTANT, source=METHOD,
+                text=f"Not the user's own words: {target.text}", channel=Channel.ASSISTANT, source=METHOD,
                 scope=target.scope, scope_target=target.scope_target, extraction_method=METHOD,
             )  # fmt: skip
             ask(tx, note, None, Wanted(Wish.FORGET, target.id))

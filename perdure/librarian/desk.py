@@ -65,7 +65,7 @@ class Desk:
         """Read what is at rest, or all that waits `now`; return a line about it."""
         state, clock = self.state(), self.store.clock
         if not now and clock.now() < state.get("again_at", 0.0):
-            return "waits, as the model failed"
+            return "waiting: the model failed"
         waits = self.waiting()
         done = []
         for batch in waits if now else filter(self._is_due, waits):
@@ -83,7 +83,7 @@ class Desk:
         self.rested.clear()
         if not done:
             turns = sum(len(batch.turns) for batch in waits)
-            return f"nothing is at rest yet; {counted(turns, 'turn')} wait" if turns else "nothing to read"
+            return f"no conversation is idle yet; {counted(turns, 'turn')} waiting" if turns else "nothing to read"
         runs: list[dict[str, Any]] = [
             {"at": clock.now(), "turns": len(batch.turns), "did": str(outcome), "batch": outcome.batch}
             for batch, outcome in done

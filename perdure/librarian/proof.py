@@ -110,7 +110,7 @@ def prove(operation: Operation, request: Request, alike: Alike = unlike) -> Prov
         return _lesson(operation, turns)
     quote = next(filter(None, (_found(operation.quote, turn) for turn in reversed(turns))), None)
     if quote is None:
-        return Refused(operation, "the quote does not stand in what the user says")
+        return Refused(operation, "the quote is not in what the user says")
     if isinstance(operation, Remember | Replace):
         return _noted(operation, quote, facts, request, alike)
     if isinstance(operation, Merge):
@@ -118,7 +118,7 @@ def prove(operation: Operation, request: Request, alike: Alike = unlike) -> Prov
     if isinstance(operation, Withdraw):
         return _withdrawn(operation, quote, facts[0], new=operation.target in request.new, alike=alike)
     if not (_stems(quote.passage) & _stems(facts[0].text)):
-        return Refused(operation, "the quote says nothing of the memory")
+        return Refused(operation, "the quote does not mention the memory")
     if isinstance(operation, File):
         open_ = facts[0].category == "other" or operation.target in request.new
         return Proven(operation, quote.turn, target=facts[0]) if open_ else Refused(operation, "it has a category")
@@ -140,14 +140,14 @@ def _noted(operation: Noted, quote: _Quote, facts: Sequence[Fact], request: Requ
     if _says_nothing(quote.text):
         return Refused(operation, "the quote says too little")
     if _asks(quote):
-        return Refused(operation, "the quote asks or supposes")
+        return Refused(operation, "the quote is a question or a supposition")
     old = facts[0] if facts else None
     known = f"{quote.text}\n{old.text if old else ''}"
     if _foreign(operation.note, known):
-        return Refused(operation, "the note has a name or figure that neither quote nor memory has")
+        return Refused(operation, "the note has a name or figure found in neither quote nor memory")
     note, whole = _stems(operation.note), _stems(known)
     if len(note & whole) < BORNE * len(note) or not note & _stems(quote.text):
-        return Refused(operation, "the quote does not bear the note")
+        return Refused(operation, "the quote does not support the note")
     instead = quote.passage if _cut(quote) else quote.text
     text = operation.note if _agrees(operation.note, quote, old) else _capital(instead[:LONGEST])
     if isinstance(operation, Remember):
@@ -165,20 +165,20 @@ def _merged(operation: Merge, quote: _Quote, facts: Sequence[Fact]) -> Proven | 
     if len({fact.id for fact in facts}) < len(facts):
         return Refused(operation, "names a memory twice")
     if not all(_about(fact, quote.passage) for fact in facts):
-        return Refused(operation, "the quote says nothing of a memory")
+        return Refused(operation, "the quote does not mention a memory")
     if not _stems(operation.note) <= _stems(together) or _foreign(operation.note, together):
         return Refused(operation, "the note says more than the memories")
     for fact in facts:
         if _signs(fact.text) != _signs(operation.note) or telling(_own(fact.text)) - telling(_own(operation.note)):
-            return Refused(operation, "the note leaves something out")
+            return Refused(operation, "the note omits something")
         if len(_stems(fact.text) - _stems(operation.note)) > ALIKE * len(_stems(fact.text)):
-            return Refused(operation, "the memories do not say the same")
+            return Refused(operation, "the memories do not say the same thing")
     return Proven(operation, quote.turn, operation.note, facts[0], tuple(facts[1:]))
 
 
 def _withdrawn(operation: Withdraw, quote: _Quote, fact: Fact, *, new: bool, alike: Alike) -> Proven | Refused:
     if operation.why == "not_users":
-        return Proven(operation, quote.turn, target=fact) if new else Refused(operation, "not of these turns")
+        return Proven(operation, quote.turn, target=fact) if new else Refused(operation, "not in these turns")
     ends = (_changes(quote) or _FORGET.search(fold(quote.passage))) and not _asks(quote)
     if not ends or not (_about(fact, quote.passage) or alike(quote.passage, fact.text)):
         return Refused(operation, "the quote does not end the memory")
@@ -189,7 +189,7 @@ def _aimed(operation: Triggers, quote: _Quote, fact: Fact, *, aimed: bool) -> Pr
     if aimed:
         return Refused(operation, "it has triggers")
     if not aims(operation.triggers, f"{quote.passage}\n{fact.text}"):
-        return Refused(operation, "the triggers have a name or figure of their own, or say too little")
+        return Refused(operation, "the triggers add a name or figure, or say too little")
     return Proven(operation, quote.turn, target=fact)
 
 
@@ -200,9 +200,9 @@ def _lesson(operation: Lesson, turns: Sequence[Turn]) -> Proven | Refused:
             quote = turn.tools[slice(*found)]
             note = _stems(operation.note)
             if _says_nothing(quote) or _foreign(operation.note, quote) or len(note & _stems(quote)) < BORNE * len(note):
-                return Refused(operation, "the quote does not bear the note")
+                return Refused(operation, "the quote does not support the note")
             return Proven(operation, turn, operation.note if _signs(operation.note) == _signs(quote) else quote)
-    return Refused(operation, "the quote does not stand in what a tool brought")
+    return Refused(operation, "the quote is not in what a tool returned")
 
 
 def _found(quote: str, turn: Turn) -> _Quote | None:

@@ -59,7 +59,7 @@ def fetch(model: OnnxModel, hub: str = HUB, *, timeout: float = 30.0, advance: A
         return folder
     reason = forbidden()
     if reason:
-        raise ModelError(f"model {model.name} was not fetched: {reason}. Change that, or set its path in model_path")
+        raise ModelError(f"model {model.name} was not downloaded: {reason}. Change that, or set model_path")
     address = Address(hub)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def fetch(model: OnnxModel, hub: str = HUB, *, timeout: float = 30.0, advance: A
             part.write_text(json.dumps(model.digests), encoding="utf-8")
             part.replace(folder / MARKER)
     except Timeout:
-        raise ModelError(f"model {model.name} is being fetched by another process; wait for it") from None
+        raise ModelError(f"model {model.name} is being downloaded by another process; retry later") from None
     except OSError as error:
         raise ModelError(
             f"{folder} cannot be written ({error.strerror or error}); free some space or fix the path"
@@ -181,7 +181,7 @@ def _led_to(address: Address, url: str, location: str, redirects: Sequence[str])
         parts = urlsplit(target)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise EndpointError(f"{address.site} redirects to an invalid address; try another") from None
+        raise EndpointError(f"{address.site} redirects to an invalid address; set another in model_hub") from None
     home = (parts.scheme, parts.netloc) == (address.parts.scheme, address.parts.netloc)
     if home or (parts.scheme == "https" and any(host == name or host.endswith(f".{name}") for name in redirects)):
         return target
@@ -229,5 +229,5 @@ def _receive(
 
 def _broken(parts: SplitResult, cause: Exception) -> EndpointError:
     late = isinstance(cause, TimeoutError)
-    how = "sent nothing for too long" if late else f"broke off its answer ({type(cause).__name__})"
+    how = "sent nothing for too long" if late else f"closed the connection early ({type(cause).__name__})"
     return EndpointError(f"{site_of(parts)} {how}; try again: the download resumes", sent=True)

@@ -18,7 +18,7 @@ from perdure.store.trust import AGENTS_NOTE, reviewed
 from perdure.text.lexicon import listed
 from perdure.text.normalise import fold
 
-UNCONFIRMED: Final = "an agent's order that nobody confirmed"
+UNCONFIRMED: Final = "an unconfirmed instruction of an agent"
 """The verdict on them."""
 _OWN: Final = frozenset({METHOD, REFLECTED})
 """What perdure itself derived, and no tool can claim."""

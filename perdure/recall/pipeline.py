@@ -389,7 +389,7 @@ def _scores(reranker: Reranker, query: str, texts: Sequence[str]) -> list[float]
     except Exception as error:
         raise ExtensionError(f"the reranker raised {type(error).__name__}") from error
     if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
-        raise ExtensionError(f"the reranker returned {len(scores)} scores for {len(texts)} texts, or not all numbers")
+        raise ExtensionError(f"the reranker returned {len(scores)} scores for {len(texts)} texts, or not only numbers")
     return scores
 
 

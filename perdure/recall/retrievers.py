@@ -139,7 +139,7 @@ def meaning(turn: Turn, ticket: Ticket[tuple[Vectors, Survey, TriggerSurvey | No
     leg, result = turn.leg, ticket.result(turn.left) if ticket else None
     if leg is None:
         if turn.view.tag is not None:
-            raise MissingError("a tag is searched by keyword")
+            raise MissingError("tags are searched by keyword")
         raise MissingError(NOT_LOADED if turn.options.model else "no model, or not loaded yet")
     if ticket is None:
         raise MissingError("paused or busy")

@@ -90,6 +90,11 @@ def test_an_unknown_key_is_named_with_its_nearest_match(tmp_path: Path, source: 
         )
 
 
+def test_a_refused_value_is_told_in_our_words_alone(empty: Path) -> None:
+    with pytest.raises(SettingsError, match=r"^setting opening_tokens = 50: must be 0, or at least 130"):
+        load({"opening_tokens": 50}, file=empty)
+
+
 def test_a_key_like_no_other_gets_the_list(empty: Path) -> None:
     with pytest.raises(SettingsError, match=r"known settings: .*auto_recall.*recall_limit"):
         load({"zzzzzzzz": 1}, file=empty)

@@ -115,8 +115,8 @@ def test_the_better_model_brings_more_memories_first(store: Store) -> None:
     assert note["asked"] == shadow.MOST_QUESTIONS
     assert note["former"] < note["new"] <= 100
     assert shadow.told(note) == (
-        f"of 100 questions made from your memories, the former model ranked the memory first for {note['former']},"
-        f" the new one for {note['new']}"
+        f"of 100 questions made from your memories, the former model ranked the right memory first for"
+        f" {note['former']}, the new one for {note['new']}"
     )
 
 
@@ -203,4 +203,4 @@ def test_a_model_that_gives_no_answer_is_broken_off(store: Store, monkeypatch: p
 
 def test_a_store_without_memories_has_nothing_to_compare(store: Store) -> None:
     add(store, [])
-    assert switched(store)["left_out"] == "there is no memory to ask about"
+    assert switched(store)["left_out"] == "there are no memories to ask about"

@@ -222,7 +222,10 @@ class TestTheTable:
         work(store)
         assert store.lance_folder.exists()
         assert bucket.keys()
-        assert f"stays in {store.lance_folder}, as it cannot be read or differs from SQLite in 1 places" in caplog.text
+        assert (
+            f"in {store.lance_folder} is kept, since it cannot be read or differs from SQLite in 1 places"
+            in caplog.text
+        )
         store.close()
 
 

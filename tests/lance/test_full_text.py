@@ -247,7 +247,7 @@ class TestWithout:
         worded.work()
         found = worded.asked("hoopoe", 3, worded.view(approved_only=True))
         assert (found.by, [hit.fact.text for hit in found.hits]) == ("fts5", ["hoopoe seen"])
-        assert found.why == "few of its hits are visible to the caller"
+        assert found.why == "too few of its hits are visible to the caller"
 
 
 class TestTheReceipt:

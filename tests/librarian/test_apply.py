@@ -88,7 +88,7 @@ def test_what_was_captured_from_the_turn_may_go_and_what_was_stored_may_not(memo
     gone = [{"op": "withdraw", "target": word, "why": "not_users", "quote": "My dentist"} for word in ("holm", "tea")]
     outcome = apply(memory, gone, asked(memory, said))
     assert dict(outcome.done) == {"withdraw": 1}
-    assert [each.reason for each in outcome.refused] == ["not of these turns"]
+    assert [each.reason for each in outcome.refused] == ["not in these turns"]
     assert live(memory) >= {"I like tea."}
 
 

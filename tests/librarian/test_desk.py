@@ -131,11 +131,11 @@ def test_of_a_model_that_fails_it_waits_ever_longer(memory: Memory, clock: Manua
     say(memory)
     clock.advance(IDLE)
     assert reads.run() == "failed: ModelError"
-    assert reads.run() == "waits, as the model failed"
+    assert reads.run() == "waiting: the model failed"
     clock.advance(FIRST)
     assert reads.run() == "failed: ModelError"
     clock.advance(FIRST)
-    assert reads.run() == "waits, as the model failed"
+    assert reads.run() == "waiting: the model failed"
     clock.advance(FIRST)
     reads.run()
     assert len(model.asked) == 3

@@ -25,7 +25,7 @@ _CHECKED = ("description", "minLength", "maxLength", "maxItems", "minimum", "add
 _SOURCES = {"files": ("memory",), "conversations": ("sessions",), "all": None}
 _SAID = {
     "memory_store.triggers": WHEN,
-    "memory_update.triggers": "As in memory_store; replaces those you gave.",
+    "memory_update.triggers": "As in memory_store; replaces those you gave before.",
     "as_of": "A date or time.",
     "from": "First line.",
     "memory_list.entity": "The user is `user`.",
