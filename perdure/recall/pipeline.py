@@ -15,7 +15,7 @@ from perdure.errors import ExtensionError, StoreError
 from perdure.hooks.types import Recall
 from perdure.ranking.decay import OF_SESSION
 from perdure.ranking.fuse import diverse, fit
-from perdure.recall import agent_log
+from perdure.recall import past_failures
 from perdure.recall.aliases import NAMES_ALONE, Speller, tells_names_alone
 from perdure.recall.block import (
     Overtaken,
@@ -116,7 +116,7 @@ class Recaller:
         self._profile = Profile()
         # In this order: those before it are what one starts from, and stay as they are.
         self._unasked: Sequence[tuple[str, Find]] = (
-            (agent_log.LEG, agent_log.returned), (LOOKUP, spoken_of),
+            (past_failures.LEG, past_failures.returned), (LOOKUP, spoken_of),
             (DATES, dated), (LINKS, linked), (ALIASES, bridging_names), (PROFILE, self._profile.kept),
         )  # fmt: skip
 
@@ -265,8 +265,8 @@ class Recaller:
                 each.verdict = UNCONFIRMED
             elif each.fact.decay_class == OF_SESSION and each.fact.provenance_session not in (None, turn.session):
                 each.verdict = _ELSEWHERE
-            elif agent_log.is_of(each.fact, turn.session):
-                each.verdict = agent_log.SEEN
+            elif past_failures.is_of(each.fact, turn.session):
+                each.verdict = past_failures.SEEN
             elif tells_names_alone(each.fact, stems, turn.query.aliases):
                 each.verdict = NAMES_ALONE
             elif not judge.passes(each):
