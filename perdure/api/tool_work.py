@@ -135,12 +135,7 @@ def forget(caller: ToolCaller, given: arguments.Forget) -> Answer:
             return Answer("Nothing in memory matches, so there is nothing to forget.")
         text = f"{choice.text}\nNothing has been forgotten yet. Call memory_forget again with the id of the right one."
         return Answer(text, choice.details)
-    return forget_one(caller, given, given.memory or "")
-
-
-def forget_one(caller: ToolCaller, given: arguments.Arguments, named: str) -> Answer:
-    """Forget the memory that the argument `memory` names."""
-    old = caller.changeable(named)
+    old = caller.changeable(given.memory or "")
     if not caller.heard(None, old) and not caller.may_replace(old):
         return _consult(caller, given, "memory", old, None)
     fact = caller.forget(old.id)

@@ -14,7 +14,7 @@ from perdure.engine.composing import in_turn
 from perdure.errors import InputError, expect
 from perdure.hooks.types import Message, Messages, Opening, Recall, TurnContext
 from perdure.parts import part
-from perdure.recall.agent_log import Act
+from perdure.recall.past_failures import Act
 from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt
 from perdure.speech.author import uses_tools, vouched_for

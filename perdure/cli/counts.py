@@ -141,8 +141,7 @@ def run_job(memory: Memory, output: Output, name: str) -> int:
     """
     with steps(name, quiet=output.as_json):
         result = memory.admin.run_job(name)
-    output.json({"job": name, "result": result})
-    output.line(result)
+    output.say({"job": name, "result": result}, result)
     state = memory.admin.jobs()[name]
     return int(state is not None and state.failures > 0)
 

@@ -37,8 +37,7 @@ def on(output: Output) -> None:
     Example: perdure librarian on
     """
     set_setting(config_file(), SETTING, "true")
-    output.json({SETTING: True})
-    output.line(CONSENT.format(tokens=Settings.load().llm.daily_tokens))
+    output.say({SETTING: True}, CONSENT.format(tokens=Settings.load().llm.daily_tokens))
 
 
 @operation(librarian)
@@ -48,8 +47,7 @@ def off(output: Output) -> None:
     Example: perdure librarian off
     """
     unset_setting(config_file(), SETTING)
-    output.json({SETTING: False})
-    output.line("Off.")
+    output.say({SETTING: False}, "Off.")
 
 
 @operation(librarian, reads=True)
@@ -72,8 +70,7 @@ def run(memory: Memory, output: Output) -> None:
     """
     with steps(SETTING, quiet=output.as_json):
         found = memory.admin.librarian(run=True)
-    output.json(found)
-    output.line(found["did"])
+    output.say(found, found["did"])
 
 
 @operation(librarian, reads=True)

@@ -68,8 +68,7 @@ def anchor(folder: Path, output: Output) -> None:
     """
     with closing(open_store(folder)) as store:
         line = anchor_of(store)
-    output.json({"anchor": line})
-    output.line(line)
+    output.say({"anchor": line}, line)
 
 
 def _show(output: Output, folder: Path, found: list[Finding], left: list[Finding]) -> int:

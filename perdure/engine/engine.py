@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from perdure.engine.reminders import Reminders
     from perdure.librarian.desk import Desk
     from perdure.maintenance.purge import Purge
-    from perdure.recall.agent_log import Act
+    from perdure.recall.past_failures import Act
 
 WORKER = "perdure.engine.worker"
 LOOK = 0.05

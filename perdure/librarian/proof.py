@@ -15,6 +15,7 @@ from typing import Final
 from perdure.capture.language import language, language_of
 from perdure.capture.reading import END, FORMER, FRAMING, LIMITED, NOW_SO
 from perdure.capture.sentences import sentences
+from perdure.capture.statements import capital
 from perdure.librarian.operations import (
     File,
     Lesson,
@@ -149,7 +150,7 @@ def _noted(operation: Noted, quote: _Quote, facts: Sequence[Fact], request: Requ
     if len(note & whole) < BORNE * len(note) or not note & _stems(quote.text):
         return Refused(operation, "the quote does not support the note")
     instead = quote.passage if _cut(quote) else quote.text
-    text = operation.note if _agrees(operation.note, quote, old) else _capital(instead[:LONGEST])
+    text = operation.note if _agrees(operation.note, quote, old) else capital(instead[:LONGEST])
     if isinstance(operation, Remember):
         return Proven(operation, quote.turn, text)
     assert old is not None  # noqa: S101 - a replacement has a target
@@ -354,7 +355,3 @@ def _sequence(text: str) -> Sequence[str]:
 
 def _content(text: str) -> Iterator[str]:
     yield from (cut_ending(term) for term in match_terms(text))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Final
 
 from perdure.errors import StoreError
-from perdure.store.agent_log import METHOD
+from perdure.store.agent_records import METHOD
 from perdure.store.fact import Fact
 from perdure.store.sql import Connection
 from perdure.store.transaction import REFLECTED

@@ -173,7 +173,7 @@ class CommandHooks:
         session.scheduled = (*event.scheduled, *session.scheduled)[:SCHEDULED]
         # What a machine was answered is nothing that the user heard of.
         if event.reply and session.turn in (None, event.turn):
-            from perdure.capture.agent_log import quotes
+            from perdure.capture.acts import quotes
 
             hearsay = quotes(event.reply, partial(messages, event.transcript, LATELY))
             self._take({"role": "assistant", "content": event.reply, HEARSAY: hearsay}, event)
