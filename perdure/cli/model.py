@@ -109,7 +109,7 @@ def fetch(output: Output, name: str, dry_run: bool) -> None:
     files = {file: {"bytes": size, "sha256": sha256} for file, (size, sha256) in wanted.pins.items()}
     if path is None and not dry_run:
         with progress("downloading", _size(wanted), quiet=output.as_json) as advance:
-            cache.fetch(wanted, hub, advance=advance)
+            cache.fetch(wanted, advance=advance)
         path = find_weights(wanted)
     source = _source(wanted)
     output.json({

@@ -434,7 +434,7 @@ class Settings(Table):
             raise SettingsError(f"setting {name}{shown}: {why}") from None
 
 
-MOVED = {
+_MOVED = {
     "agent_log_reminds": 'agent_log = "remind"', "auto_link": "compare.auto_link", "citations": "search.citations",
     "index_after": "index", "index_crossover": "index.crossover", "lexical_index": "index.lexical",
     "model_hub": "HF_ENDPOINT, in the environment", "model_offline": "HF_HUB_OFFLINE, in the environment",
@@ -453,8 +453,8 @@ def table_of(name: str) -> type[Table] | None:
 def check_known(key: str, where: str = "", value: Any = None) -> None:
     """Refuse what is no setting, and what is no key of a table; `where` says in words where it was found."""
     known = list(Settings.model_fields)
-    if key in MOVED:
-        raise SettingsError(f"setting {key!r} is now {MOVED[key]}{where and f' ({where})'}")
+    if key in _MOVED:
+        raise SettingsError(f"setting {key!r} is now {_MOVED[key]}{where and f' ({where})'}")
     keys = {each: f"{name}.{each}" for name in known if (table := table_of(name)) for each in table.model_fields}
     if key not in known:
         raise _unknown(key, key, keys | {name: name for name in known}, known, where)

@@ -15,7 +15,7 @@ FULL = "full"
 SHOWN_CHARS = 20_000
 """Characters of MEMORY.md that are shown at the most, some 5,000 tokens."""
 _TEXTS = table("files", "prompts")
-CITATIONS: Mapping[str, str] = _TEXTS["citations"]
+_CITATIONS: Mapping[str, str] = _TEXTS["citations"]
 """What the agent is told in each citation mode."""
 _FIRST_KEYS = ("backend", "provider", "sources", "citations")
 
@@ -28,11 +28,11 @@ def prompt_sections(
 
     `memory_md`: the text of MEMORY.md; None: there is none.
     """
-    if citations not in CITATIONS:
-        raise InputError(f"citations is {citations!r}; choose one of {', '.join(CITATIONS)}")
+    if citations not in _CITATIONS:
+        raise InputError(f"citations is {citations!r}; choose one of {', '.join(_CITATIONS)}")
     if mode != FULL:
         return ()
-    recall = _TEXTS["recall"].format(search=search_tool, get=get_tool, citations=CITATIONS[citations])
+    recall = _TEXTS["recall"].format(search=search_tool, get=get_tool, citations=_CITATIONS[citations])
     sections = [PromptSection("memory recall", recall)]
     if memory_md is not None and memory_md.strip():
         sections.append(PromptSection("project context", _TEXTS["context"] + _shown(memory_md, max_chars, get_tool)))

@@ -16,7 +16,7 @@ from perdure.embed.load import MARKER, fetch_folder, fetched, sha256_of
 from perdure.errors import EndpointError, ModelError
 from perdure.models.endpoint import Address, connection_to, site_of
 
-HUB: Final = "https://huggingface.co"
+_HUB: Final = "https://huggingface.co"
 """The hub; a mirror of it is named by HF_ENDPOINT, as for the hub's own library."""
 HUB_DOMAINS: Final = ("huggingface.co", "hf.co")
 """The hub leads from its own address to servers of these domains, where the large files are."""
@@ -33,7 +33,7 @@ Advance = Callable[[int], None]
 
 def hub(environ: Mapping[str, str] = os.environ) -> str:
     """Return the address from which models are fetched."""
-    return environ.get("HF_ENDPOINT") or HUB
+    return environ.get("HF_ENDPOINT") or _HUB
 
 
 def forbidden(environ: Mapping[str, str] = os.environ) -> str | None:
@@ -43,10 +43,12 @@ def forbidden(environ: Mapping[str, str] = os.environ) -> str | None:
     return None
 
 
-def fetch(model: OnnxModel, hub: str = HUB, *, timeout: float = 30.0, advance: Advance = lambda count: None) -> Path:
+def fetch(
+    model: OnnxModel, site: str | None = None, *, timeout: float = 30.0, advance: Advance = lambda count: None
+) -> Path:
     """Fetch a model's files at its pinned revision and return their folder; what is there already is not fetched again.
 
-    What the hub, or a mirror of it, sends is checked, so it need not be trusted. It is given up after `timeout` seconds
+    What the hub, or another `site`, sends is checked, so it need not be trusted. It is given up after `timeout` seconds
     without a byte (EndpointError); what came is kept, and the next fetch goes on from there. Raises ModelError where
     HF_HUB_OFFLINE forbids it, another process does it, what came is not the pinned file, or it cannot be written.
     """
@@ -60,7 +62,7 @@ def fetch(model: OnnxModel, hub: str = HUB, *, timeout: float = 30.0, advance: A
     reason = forbidden()
     if reason:
         raise ModelError(f"model {model.name} was not downloaded: {reason}. Change that, or set model_path")
-    address = Address(hub)
+    address = Address(site or hub())
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_suffix(".lock"), timeout=0):
