@@ -18,7 +18,7 @@ from perdure.consolidation import classify
 from perdure.consolidation.classify import Classified
 from perdure.engine.file_purge import Scrubbed
 from perdure.engine.jobs import DAY, run_and_wait
-from perdure.errors import AmbiguousIdError, InputError, NotFoundError
+from perdure.errors import AmbiguousIdError, InputError, NotFoundError, SettingsError
 from perdure.maintenance.backup import backup
 from perdure.maintenance.exchange import Exported, export
 from perdure.maintenance.importing import Imported, bring_in
@@ -300,14 +300,21 @@ class Admin(Facade):
         """
         return run_and_wait(self._engine.timers, name, timeout)
 
-    def librarian(self, *, run: bool = False) -> Mapping[str, Any]:
-        """Return the state of the librarian: `waiting` turns, `runs` with what each did, `failures`, `again_at`.
+    def librarian(self, *, run: bool = False, on: bool | None = None) -> Mapping[str, Any]:
+        """Return the state of the librarian: `waiting` turns, `runs` with what each did, and what is `failing`.
 
         Args:
             run: first have a model read, now, all that waits; `did` then says in a line what came of it.
+            on: first drop what waits, `dropped` turns. False: who has the store open now lets it rest until it is on.
+
+        Raises:
+            SettingsError: it is to run, and is off.
         """
+        if run and not self._engine.settings.librarian:
+            raise SettingsError("the librarian is off; switch it on with: perdure librarian on")
         desk = self._engine.librarian
-        did = {"did": desk.run(now=True)} if run else {}
+        did: dict[str, Any] = {} if on is None else {"dropped": desk.switch(on=on)}
+        did |= {"did": desk.run(now=True)} if run else {}
         return {"waiting": sum(len(batch.turns) for batch in desk.waiting()), **desk.state(), **did}
 
     def inbox(self) -> Sequence[InboxTurn]:

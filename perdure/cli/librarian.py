@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from perdure.api.memory import Memory
@@ -9,6 +11,7 @@ from perdure.cli.operation import operation
 from perdure.cli.output import Output, minute, steps
 from perdure.engine.config_file import set_setting, unset_setting
 from perdure.engine.paths import config_file
+from perdure.engine.setting_sources import PREFIX
 from perdure.engine.settings import Settings
 from perdure.text.pluralize import counted
 
@@ -31,23 +34,32 @@ def librarian() -> None:
 
 
 @operation(librarian)
-def on(output: Output) -> None:
+def on(output: Output, home: Path | None) -> None:
     """Switch it on, in your settings file.
 
     Example: perdure librarian on
     """
+    before = Settings.load().librarian
     set_setting(config_file(), SETTING, "true")
+    if not before:
+        # What still waits was said before this yes, and another way to switch it off may have left it.
+        _switch(home, on=True)
     output.say({SETTING: True}, CONSENT.format(tokens=Settings.load().llm.daily_tokens))
 
 
 @operation(librarian)
-def off(output: Output) -> None:
+def off(output: Output, home: Path | None) -> int:
     """Switch it off.
+
+    What waits for it is dropped.
 
     Example: perdure librarian off
     """
     unset_setting(config_file(), SETTING)
-    output.say({SETTING: False}, "Off.")
+    dropped, still = _switch(home, on=False), Settings.load().librarian
+    told = "Off" if not still else f"Still on where {PREFIX}{SETTING.upper()} says so: unset it. Off where it runs now"
+    output.say({SETTING: still, "dropped": dropped}, f"{told}; {counted(dropped, 'waiting turn')} dropped.")
+    return int(still)
 
 
 @operation(librarian, reads=True)
@@ -58,8 +70,10 @@ def status(memory: Memory, output: Output) -> None:
     """
     found, wanted = memory.admin.librarian(), Settings.load().librarian
     output.json({SETTING: wanted, **found})
-    failed = f"; failed {counted(found['failures'], 'time')}" if found.get("failures") else ""
-    output.line(f"{'On' if wanted else 'Off'}; {counted(found['waiting'], 'turn')} waiting{failed}.")
+    waits = f"{'On' if wanted else 'Off'}; {counted(found['waiting'], 'turn')} waiting"
+    failing = (f"{host} failed {counted(each['failures'], 'time')}: {each['why']}"
+               for host, each in found.get("failing", {}).items())  # fmt: skip
+    output.line("; ".join([waits, *failing]) + ".")
 
 
 @operation(librarian, model=True)
@@ -84,3 +98,10 @@ def log(memory: Memory, output: Output) -> None:
     runs = memory.admin.librarian().get("runs", ())
     rows = [(minute(each["at"]), each["turns"], each["did"], each["batch"][:8]) for each in reversed(runs)]
     output.both({"runs": runs}, ("when", "turns", "did", "batch"), rows)
+
+
+def _switch(home: Path | None, *, on: bool) -> int:
+    """Drop what waits, and have it rest or not in all processes that have the store open now."""
+    with Memory.open(home, timers=False, watch=False, embedder="none") as memory:
+        dropped: int = memory.admin.librarian(on=on)["dropped"]
+        return dropped

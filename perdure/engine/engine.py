@@ -102,6 +102,7 @@ class Engine:
         """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`."""
         self.settings = settings
         self.clock = clock or SystemClock()
+        self._began = self.clock.now()
         check_patterns(settings)
         check_table(settings)
         self.extensions = load_extensions(settings)
@@ -285,7 +286,7 @@ class Engine:
     def at_rest(self, context: TurnContext) -> None:
         """Take note that a conversation is at rest: the librarian need not wait for more of it."""
         if self.settings.librarian:
-            self.keeper.submit("librarian", lambda: self.librarian.rest(context.session_id))
+            self.keeper.submit("librarian", lambda: self.librarian.rest(context))
 
     def take_in(self, messages: Messages, context: TurnContext) -> int:
         """Acknowledge a turn: what is taken in of it is on disk when this returns; return how many messages that is."""
@@ -463,7 +464,7 @@ class Engine:
 
         applier = Applier(self.store, lambda: self.writer, lambda: self.categories, self.leg)
         model = librarian_model(self.settings, self.store, self.llm)
-        return Desk(self.store, Reader(self.store, self.leg, self.settings.withholds), applier, model)
+        return Desk(self.store, Reader(self.store, self.leg, self.settings.withholds), applier, model, self._began)
 
     @cached_property
     def _agent_log(self) -> AgentLog:

@@ -23,6 +23,7 @@ from perdure.ranking.decay import DEFAULT_CLASS
 from perdure.store.fact import CATEGORIES, Fact
 from perdure.store.lifecycle import PENDING, Wish, ask
 from perdure.store.lifecycle import Request as Wanted
+from perdure.store.llm import drop_turns
 from perdure.store.scope import Scope
 from perdure.store.sql import run
 from perdure.store.store import Store
@@ -70,12 +71,11 @@ class Applier:
         self,
         request: Request,
         operations: Sequence[Operation],
-        name: str = "",
-        also: Callable[[Transaction], object] = lambda tx: None,
+        also: Callable[[Transaction, Outcome], object] = lambda tx, outcome: None,
     ) -> Outcome:
-        """Prove the operations, and let those take effect that are; what is done under a `name` is done once.
+        """Prove the operations, and let those take effect that are, if all turns of the batch still wait.
 
-        `also` is done in the same transaction.
+        They wait no more then: an answer takes effect once. `also` is done in the same transaction.
         """
         found = [each for operation in operations if (each := prove(operation, request, self._alike)) is not None]
         proven = [each for each in found if isinstance(each, Proven)]
@@ -84,7 +84,7 @@ class Applier:
         done: Counter[str] = Counter()
         notes: list[tuple[Operation, str]] = []
         with self.store.write(_author(request.batch)) as tx:
-            if name and tx.is_finished(name):
+            if not drop_turns(tx.connection, request.batch.names):
                 return Outcome()
             kinds = [each.operation for each in proven]
             hold = sum(isinstance(each, Withdraw) and each.why == "not_users" for each in kinds) > AT_ONCE
@@ -94,16 +94,17 @@ class Applier:
                     refused.append(Refused(each.operation, wrong))
                     continue
                 if ready is None:
-                    done[self._do(tx, each, hold=hold)] += 1
+                    try:
+                        done[self._do(tx, each, hold=hold)] += 1
+                    except InputError:
+                        refused.append(Refused(each.operation, "too much waits for review already"))
                     continue
                 kind, kept = self._write(tx, each, ready)
                 done[kind] += 1
                 notes.append((each.operation, kept.text))
-            also(tx)
-            if name:
-                tx.finish_entry(name)
-            batch = tx.batch if done else ""
-        return Outcome(done, tuple(refused), batch, tuple(notes))
+            outcome = Outcome(done, tuple(refused), tx.batch if done else "", tuple(notes))
+            also(tx, outcome)
+        return outcome
 
     def _alike(self, one: str, other: str) -> bool:
         leg = self.leg()

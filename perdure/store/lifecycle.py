@@ -239,7 +239,7 @@ def ask(tx: Transaction, note: Fact, vector: StoredVector | None, request: Reque
 def _waiting(connection: Connection, note: Fact) -> int:
     sql = (
         f"SELECT count(*) FROM facts f WHERE f.review_state = '{PENDING}' AND f.forgotten_at IS NULL"
-        " AND f.superseded_at IS NULL AND f.scope = ? AND f.scope_target IS ?"
+        " AND f.superseded_at IS NULL AND f.scope = ? AND f.scope_target IS NOT DISTINCT FROM ?"
         " AND EXISTS (SELECT 1 FROM journal j WHERE j.fact_id = f.id AND j.action IN (?, ?))"
     )
     return int(run(connection, sql, (note.scope, note.scope_target, *Wish))[0][0])
