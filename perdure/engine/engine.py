@@ -294,8 +294,10 @@ class Engine:
         if audience.home is None:
             _log.warning("nothing captured: the agent's or user's id is missing or malformed")
             return 0
+        # One undo takes back what a turn says, and what tools change in it.
+        batch = self.ledger.batch(conversation(context, audience) or "", as_sequence(messages))
         with self.gate.turn():
-            taken = self._intake.take(messages, context, audience.home)
+            taken = self._intake.take(messages, context, audience.home, batch)
             record = self.files.recorder(messages, context, audience, taken.at)
         if taken.left_out:
             self.keeper.submit("left out", lambda: self._tell_left_out(taken, str(audience.home)))

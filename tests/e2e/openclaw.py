@@ -26,6 +26,7 @@ from typing import Any
 import click
 
 from perdure.files.notes import DEFAULT_PROMPT
+from tests.e2e.agent_model import short_id
 from tests.e2e.gateway import Gateway, installed_host, installed_wheel, until
 from tests.e2e.model import REPLY, Model, words
 from tests.e2e.steps import Steps
@@ -210,7 +211,7 @@ def _tools(story: Story) -> str:
         ("memory_update", {"memory": tea["id"], "importance": 0.9}, "Update that: tea matters.", "was not changed"),
         ("memory_search", {"query": "staging server heron", "minScore": 0}, "Go on.", "MEMORY.md"),
         ("memory_get", {"path": "MEMORY.md"}, "Go on.", "heron"),
-        ("memory_why", {}, "When is my birthday?", "came up"),
+        ("memory_why", {}, "When is my birthday?", "were recalled"),
         (
             "memory_checkpoint",
             {"intent": "move the gull database", "state": "copied", "expected": "reads from the copy"},
@@ -248,6 +249,28 @@ def _unasked(story: Story) -> None:
         "memory_update", {"memory": birthday["id"], "text": "My birthday is in June."}, "Hm.", session="n2"
     )
     assert "was not changed" in answer, answer
+
+
+@step("what the model forgets or corrects by its tool at the user's word goes, until one undo brings it back")
+def _mended(story: Story) -> None:
+    told, new = "My gym is on Elm Street.", "My gym is on Oak Street."
+    story.gateway.turn(told, session="gym")
+    story.knows(told)
+    for number, (tool, values, wish, answer) in enumerate((
+        ("memory_forget", {}, "My gym is no longer on Elm Street.", "Forgotten"),
+        ("memory_update", {"text": new}, "No, my gym is on Oak Street, not on Elm Street.", "Changed"),
+    )):  # fmt: skip
+        name = short_id(story.block(f"Good morning. This is day {number}.", session=f"morning-{number}"), told)
+        answered = story.tool(tool, {"memory": name, **values}, wish, session=f"morning-{number}")
+        assert answer in answered, answered
+        now = story.block(f"Good evening. This is day {number}.", session=f"evening-{number}")
+        assert told not in now, now
+        assert (new in now) is bool(values), now
+        done = story.gateway.perdure("undo", "--agent", "main")
+        assert done.returncode == 0, done.stderr
+        back = story.block(f"Good night. This is day {number}.", session=f"night-{number}")
+        assert back.count(told) == 1, back
+        assert new not in back, back
 
 
 @step("another agent sees none of it")
