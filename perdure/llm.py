@@ -20,11 +20,10 @@ class Purpose:
 
 WORDINGS: Final = Purpose("wordings", "nano", 300)
 DECISIONS: Final = Purpose("decisions", "nano")
-CATEGORIES: Final = Purpose("categories", "nano")
 MERGES: Final = Purpose("merges", "default")
 PATTERNS: Final = Purpose("patterns", "heavy")
 LIBRARIAN: Final = Purpose("librarian", "default", 4_000)
-PURPOSES: Final = (WORDINGS, DECISIONS, CATEGORIES, MERGES, PATTERNS, LIBRARIAN)
+PURPOSES: Final = (WORDINGS, DECISIONS, MERGES, PATTERNS, LIBRARIAN)
 
 
 class Asker(Protocol):
