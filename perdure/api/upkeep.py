@@ -70,7 +70,7 @@ class Upkeep(Facade):
         window = Window(DAYS if days is None else days, OBSERVATIONS if observations is None else observations)
         return reflect(
             engine.store, home, self._author(channel), engine.writer, window,
-            llm=engine.llm, dry_run=dry_run, pause=engine.gate.pause,
+            dry_run=dry_run, pause=engine.gate.pause,
         )  # fmt: skip
 
     def distill(self, *, dry_run: bool = False, progress: Progress = no_progress) -> Distilled:

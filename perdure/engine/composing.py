@@ -203,7 +203,7 @@ def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
     if settings.llm_model is None:
         raise SettingsError("llm_endpoint is set but llm_model is not; set llm_model to the name of a model there")
     usual, other = settings.llm_model, settings.llm
-    models: dict[Tier, str] = {"nano": other.nano or usual, "default": usual, "heavy": other.heavy or usual}
+    models: dict[Tier, str] = {"nano": other.nano or usual, "default": usual}
     llm = part("models.llm")
     endpoint = llm.endpoint(settings.llm_endpoint, settings.llm_key_env, settings.llm.timeout)
 
