@@ -20,9 +20,8 @@ class Purpose:
 
 WORDINGS: Final = Purpose("wordings", "nano", 300)
 DECISIONS: Final = Purpose("decisions", "nano")
-MERGES: Final = Purpose("merges", "default")
 LIBRARIAN: Final = Purpose("librarian", "default", 4_000)
-PURPOSES: Final = (WORDINGS, DECISIONS, MERGES, LIBRARIAN)
+PURPOSES: Final = (WORDINGS, DECISIONS, LIBRARIAN)
 
 
 class Asker(Protocol):
