@@ -19,9 +19,8 @@ class Purpose:
 
 
 WORDINGS: Final = Purpose("wordings", "nano", 300)
-DECISIONS: Final = Purpose("decisions", "nano")
 LIBRARIAN: Final = Purpose("librarian", "default", 4_000)
-PURPOSES: Final = (WORDINGS, DECISIONS, LIBRARIAN)
+PURPOSES: Final = (WORDINGS, LIBRARIAN)
 
 
 class Asker(Protocol):
