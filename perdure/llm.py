@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
-Tier = Literal["nano", "default", "heavy"]
+Tier = Literal["nano", "default"]
 """How large a model a task wants."""
 
 
@@ -19,12 +19,8 @@ class Purpose:
 
 
 WORDINGS: Final = Purpose("wordings", "nano", 300)
-DECISIONS: Final = Purpose("decisions", "nano")
-CATEGORIES: Final = Purpose("categories", "nano")
-MERGES: Final = Purpose("merges", "default")
-PATTERNS: Final = Purpose("patterns", "heavy")
 LIBRARIAN: Final = Purpose("librarian", "default", 4_000)
-PURPOSES: Final = (WORDINGS, DECISIONS, CATEGORIES, MERGES, PATTERNS, LIBRARIAN)
+PURPOSES: Final = (WORDINGS, LIBRARIAN)
 
 
 class Asker(Protocol):

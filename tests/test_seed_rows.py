@@ -59,7 +59,7 @@ from tests.cli.calling import call, call_json
 from tests.faulty import CountingEmbedder
 from tests.files.workshop import Workshop
 from tests.kit import AUTHOR, DAY, START, bytes_of, put, recalled, say
-from tests.loopback import Reply, chat, loopback
+from tests.loopback import Reply, Request, chat, loopback
 from tests.on_postgres import VARIABLE
 from tests.waiting import until
 
@@ -439,13 +439,25 @@ def test_row_09_categories_and_slots(plain: Desk) -> None:
     assert (fact.entity, fact.key, fact.value, fact.text) == ("user", "birthday", "Nov 13", "My birthday is Nov 13")
 
 
+DEBIAN = "Our server in the office runs Debian."
+SWITCHED = "The office server runs Fedora now, we switched in May."
+
+
+def _replaces_debian(request: Request) -> Reply:
+    prompt = request.body["messages"][-1]["content"]
+    shown = json.loads(prompt[prompt.index("{") :])["memories"]
+    [name] = [each["id"] for each in shown if each["text"] == DEBIAN]
+    operation = {"op": "replace", "target": name, "quote": SWITCHED, "note": SWITCHED}
+    return chat(json.dumps({"operations": [operation]}), 40)
+
+
 def test_row_10_classify_before_write(desk: Desk) -> None:
     """ "ADD — new information, store alongside existing", "UPDATE — new version of an existing fact; supersede the old
     one", "DELETE — retraction of an existing fact; mark it as superseded", "NOOP — already known; don't store";
     "send the new fact + similar existing facts to a cheap LLM"; "Classify-before-write (optional)".
 
     Otherwise: rules decide, on evidence in the two sentences, by default and without a model: likeness alone would hide
-    what is true. A model that is set is asked at the end of a turn alone, where the rules are unsure.
+    what is true. A model is asked by the librarian alone, when a conversation is at rest.
     """
     memory = desk.open()
     home = memory.store("I live in Graz.")
@@ -460,16 +472,17 @@ def test_row_10_classify_before_write(desk: Desk) -> None:
     assert [fact.id for fact in gone.gone] == [squash.id]
     assert all(memory.get(each.id).superseded_at == START for each in (home, squash))
     assert {fact.text for fact in memory.get_all()} >= {"I like the opera.", "I moved to Linz."}
-    with loopback(lambda request: chat("[]", 40)) as server:
-        asking = desk.open("asking", llm_endpoint=f"{server.url}/v1", llm_model="m")
-        asking.store("Our server in the office runs Debian.")
-        asking.store("The office server runs Fedora since May.")
-        assert server.requests == [], "whoever stores waits for no model"
-        say(asking, "The office server runs Arch since June.")
-        assert len(server.requests) == 1, "in the background of a turn, once for all of it"
+    with loopback(_replaces_debian) as server:
+        asking = desk.open("asking", llm_endpoint=f"{server.url}/v1", llm_model="m", librarian=True)
+        asking.store(DEBIAN)
+        say(asking, SWITCHED)
+        assert server.requests == [], "whoever stores or speaks waits for no model"
+        asking.admin.librarian(run=True)
+        assert len(server.requests) == 1, "with the new fact and similar existing ones"
+        assert [fact.text for fact in asking.get_all()] == [SWITCHED]
     told("keeping", "How statements are compared", "only if the two sentences show evidence of that",
-         "A language model, if configured (`llm_endpoint`), decides doubtful cases")  # fmt: skip
-    told("providers", "What leaves the machine", "| `decisions` | the end of a turn in which the rules are unsure")
+         "The `librarian`, if on, has a language model read doubtful cases later")  # fmt: skip
+    told("providers", "What leaves the machine", "| `librarian` | a conversation at rest for ten minutes")
 
 
 def test_row_11_tags(desk: Desk) -> None:

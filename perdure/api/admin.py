@@ -237,7 +237,7 @@ class Admin(Facade):
         engine = self._engine
         return classify.classify(
             engine.store, self._audience, self._author(),
-            pause=engine.gate.pause, own=engine.categories, llm=engine.llm, dry_run=dry_run, progress=progress,
+            pause=engine.gate.pause, own=engine.categories, dry_run=dry_run, progress=progress,
         )  # fmt: skip
 
     def purge(self, *fact_ids: str) -> Purge:

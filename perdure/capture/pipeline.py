@@ -101,9 +101,7 @@ class Capturer:
             return []
         users, assistants = _split(entry["messages"])
         shown = self._shown(entry["cursor"])
-        prepared = self._writer.judged(
-            self._prepared(self._drafts(users, entry, partial(_chosen, self._choice)), pause), self._store.clock.now()
-        )
+        prepared = self._prepared(self._drafts(users, entry, partial(_chosen, self._choice)), pause)
         if assistants:
             before = _heard(users, shown, self._store.key)
             self._note(_worldly(self._drafts(assistants, entry)), before, entry, pause)

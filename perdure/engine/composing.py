@@ -25,7 +25,7 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 
 if TYPE_CHECKING:
-    from perdure.capture.writing import LanguageJudge, WritingOptions
+    from perdure.capture.writing import WritingOptions
 
 REMOTE = ("openai", "gemini", "google", "voyage", "mistral", "ollama", "openai-compatible")
 """The names of `perdure.models.providers.PROVIDERS`, which are not loaded before they are needed."""
@@ -204,7 +204,7 @@ def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
     if settings.llm_model is None:
         raise SettingsError("llm_endpoint is set but llm_model is not; set llm_model to the name of a model there")
     usual, other = settings.llm_model, settings.llm
-    models: dict[Tier, str] = {"nano": other.nano or usual, "default": usual, "heavy": other.heavy or usual}
+    models: dict[Tier, str] = {"nano": other.nano or usual, "default": usual}
     llm = part("models.llm")
     endpoint = llm.endpoint(settings.llm_endpoint, settings.llm_key_env, settings.llm.timeout)
 
@@ -214,15 +214,6 @@ def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
         return made
 
     return make
-
-
-def language_judge(settings: Settings, store: Store, model: Model | None) -> LanguageJudge | None:
-    """Return what asks the language model where the rules of capture are unsure; None without one."""
-    if model is None:
-        return None
-    from perdure.capture.writing import LanguageJudge
-
-    return LanguageJudge(store, model, writing_options(settings).levels)
 
 
 def librarian_model(settings: Settings, store: Store, model: Asker | None) -> Callable[[str], Asker | None]:

@@ -27,7 +27,6 @@ from perdure.engine.composing import (
     check_patterns,
     check_table,
     embedder_factory,
-    language_judge,
     librarian_model,
     llm_factory,
     load_extensions,
@@ -455,7 +454,7 @@ class Engine:
         """What compares facts and writes them."""
         from perdure.capture.writing import Writer
 
-        return Writer(self.leg, writing_options(self.settings), language_judge(self.settings, self.store, self.llm))
+        return Writer(self.leg, writing_options(self.settings))
 
     @cached_property
     def librarian(self) -> Desk:

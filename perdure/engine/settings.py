@@ -214,9 +214,7 @@ class _Llm(Table):
     """How the language model is used."""
 
     nano: str | None = None
-    """Model for small tasks, such as rewording queries, decisions and categories; unset: `llm_model`."""
-    heavy: str | None = None
-    """Model for large tasks, such as the patterns of `perdure reflect`; unset: `llm_model`."""
+    """Model for small tasks, such as rewording queries; unset: `llm_model`."""
     daily_tokens: Annotated[int, Field(ge=0)] = 100_000
     """Token budget per day (UTC), across all processes; 0: none."""
     timeout: Annotated[float, Field(gt=0, le=600)] = 15.0

@@ -15,7 +15,7 @@ from perdure.capture.writing import Writer, WritingOptions
 from perdure.clock import ManualClock
 from perdure.consolidation.patterns import TOLD, find
 from perdure.consolidation.reflect import Reflected, Window, reflect
-from perdure.errors import InputError, ModelError
+from perdure.errors import InputError
 from perdure.hooks.types import Channel, TurnContext
 from perdure.maintenance.purge import purge
 from perdure.store import lifecycle, links
@@ -372,42 +372,6 @@ def test_an_order_to_forget_means_the_memory_and_takes_its_pattern_along(tmp_pat
         assert recall is not None
         assert "Forgotten just now: 1 memory" in recall.block
         assert [fact.text for fact in memory.admin.list()] == ["Piotr is allergic to celery."]
-
-
-class Model:
-    """A language model that gives one answer, or none."""
-
-    def __init__(self, answer: Any) -> None:
-        self._answer = answer
-
-    def ask_json(self, prompt: str, **given: Any) -> Any | None:
-        if isinstance(self._answer, Exception):
-            raise self._answer
-        return self._answer
-
-
-INSIGHT = "They cook more and more often for people who cannot eat everything."
-
-
-def test_a_model_adds_what_it_has_evidence_for_and_is_marked(diary: Diary) -> None:
-    guests(diary)
-    answers = [
-        {"pattern": INSIGHT, "evidence": [1, 3]},
-        {"pattern": INSIGHT, "evidence": [1, 99]},
-        {"pattern": "short"},
-    ]
-    found = diary.reflect(llm=Model(answers)).patterns
-    assert [pattern.kind for pattern in found] == ["restriction", "insight"]
-    assert diary.fact(found[1].id).channel is Channel.TOOL_UNASKED
-    assert [each.action for each in diary.reflect(llm=Model(answers)).patterns] == ["known", "known"]
-
-
-@pytest.mark.parametrize(
-    "answer", [ModelError("away"), None, "prose", {"pattern": INSIGHT}, [1, None, {"evidence": 3}]]
-)
-def test_a_model_that_fails_takes_nothing_away(diary: Diary, answer: Any) -> None:
-    guests(diary)
-    assert [pattern.kind for pattern in diary.reflect(llm=Model(answer)).patterns] == ["restriction"]
 
 
 @pytest.mark.parametrize("values", [{"days": 0}, {"minimum": 1}, {"limit": 0}])
