@@ -301,14 +301,17 @@ class Admin(Facade):
         return run_and_wait(self._engine.timers, name, timeout)
 
     def librarian(self, *, run: bool = False) -> Mapping[str, Any]:
-        """Return the state of the librarian: `waiting` turns, `runs` with what each did, `failures`, `again_at`.
+        """Return the state of the librarian: `waiting` turns, `runs` with what each did, `failures`, `why`, `again_at`.
+
+        `without` names the hosts that have no model for it.
 
         Args:
             run: first have a model read, now, all that waits; `did` then says in a line what came of it.
         """
         desk = self._engine.librarian
         did = {"did": desk.run(now=True)} if run else {}
-        return {"waiting": sum(len(batch.turns) for batch in desk.waiting()), **desk.state(), **did}
+        waiting = sum(len(batch.turns) for batch in desk.waiting())
+        return {"waiting": waiting, "without": desk.without(), **desk.state(), **did}
 
     def inbox(self) -> Sequence[InboxTurn]:
         """Return the turns that are not captured yet, or cannot be, oldest first."""

@@ -160,7 +160,7 @@ class AsyncAdmin(Twin[Admin]):
     async def run_job(self, name: str, timeout: float=...) -> str:
         """Run a background job now and wait for it; return a one-line result."""
     async def librarian(self, *, run: bool=...) -> Mapping[str, Any]:
-        """Return the state of the librarian: `waiting` turns, `runs` with what each did, `failures`, `again_at`."""
+        """Return the state of the librarian: `waiting` turns, `runs` with what each did, `failures`, `why`, `again_at`."""
     async def inbox(self) -> Sequence[InboxTurn]:
         """Return the turns that are not captured yet, or cannot be, oldest first."""
     async def drop_turns(self, *ids: str, dry_run: bool=...) -> Sequence[InboxTurn]:

@@ -15,9 +15,15 @@ from perdure.text.pluralize import counted
 SETTING = "librarian"
 CONSENT = (
     "On, in your settings file. When a conversation rests, what you said in it, its surroundings and up to 60 of its "
-    "memories go to a language model: from Claude Code to claude -p, from elsewhere to llm_endpoint. That counts "
-    "against your plan and may be billed, up to {tokens} tokens a day (llm.daily_tokens)."
+    "memories go to a language model: from Claude Code to claude -p, from OpenClaw to the agent's own, from elsewhere "
+    "to llm_endpoint. That counts against your plan and may be billed, up to {tokens} tokens a day (llm.daily_tokens)."
 )
+HOW = {
+    "claude-code": "put `claude` on the PATH",
+    "openclaw": "update it, run `perdure openclaw install`, and restart the gateway",
+}
+ELSEWHERE = "set llm_endpoint"
+"""What lets a host have one."""
 
 
 @click.group()
@@ -60,8 +66,11 @@ def status(memory: Memory, output: Output) -> None:
     """
     found, wanted = memory.admin.librarian(), Settings.load().librarian
     output.json({SETTING: wanted, **found})
-    failed = f"; failed {counted(found['failures'], 'time')}" if found.get("failures") else ""
+    why = f": {found['why'].rstrip('.')}" if found.get("why") else ""
+    failed = f"; failed {counted(found['failures'], 'time')}{why}" if found.get("failures") else ""
     output.line(f"{'On' if wanted else 'Off'}; {counted(found['waiting'], 'turn')} waiting{failed}.")
+    for host in found["without"]:
+        output.line(f"{host}: no model to ask; {HOW.get(host, ELSEWHERE)}")
 
 
 @operation(librarian, model=True)

@@ -33,6 +33,8 @@ PATIENCE: Final = 180.0
 KEPT: Final = 20
 """Runs that are told."""
 STATE: Final = "librarian"
+WITHOUT: Final = "librarian_without"
+WANTED: Final = "librarian_wanted"
 MARK: Final = "[background perdure-librarian {nonce}]\n"
 """What a question begins with: `perdure.speech.typed` takes nothing for a person's word that begins so."""
 
@@ -44,13 +46,14 @@ class Desk:
     store: Store
     reader: Reader
     applier: Applier
-    model: Callable[[str], Asker | None]  # the model of a host, None where it has none that may be asked
+    # the model for what was said in a host and is kept in scopes; None: there is none that may be asked
+    model: Callable[[str, Sequence[str]], Asker | None]
     rested: set[str] = field(default_factory=set)  # sessions that are over, or whose model sees no more of them
 
     def note(self, messages: Messages, context: TurnContext, scopes: Sequence[str], at: float) -> None:
         """Let a turn wait to be read, if its user said anything plainly and its host has a model."""
         host = context.host or ""
-        if context.chat != "direct" or self.model(host) is None:
+        if context.chat != "direct" or not self._has_model(host, scopes):
             return
         turn = turn_of(messages, self.store.key, context.session_id, at)
         if turn is not None:
@@ -70,20 +73,23 @@ class Desk:
         done = []
         for batch in waits if now else filter(self._is_due, waits):
             pause()
-            model = self.model(batch.host)
+            model = self.model(batch.host, batch.scopes)
             if model is None:
+                # A model that is lent to another process can be asked there alone.
+                self.store.note(WANTED, repr(clock.now())) if now else None
                 continue
             try:
                 done.append((batch, self._read(batch, model)))
             except ModelError as error:
                 failures = state.get("failures", 0) + 1
                 again = clock.now() + min(LONGEST, FIRST * 2 ** (failures - 1))
-                self._put({**self.state(), "failures": failures, "again_at": again})
+                self._put({**self.state(), "failures": failures, "again_at": again, "why": str(error)})
                 return f"failed: {type(error).__name__}" if isinstance(error, PerdureError) else "failed"
         self.rested.clear()
         if not done:
-            turns = sum(len(batch.turns) for batch in waits)
-            return f"nothing is at rest yet; {counted(turns, 'turn')} wait" if turns else "nothing to read"
+            turns = counted(sum(len(batch.turns) for batch in waits), "turn")
+            held = f"{turns} wait for their host, which reads them within a minute while it runs"
+            return (held if now else f"nothing is at rest yet; {turns} wait") if waits else "nothing to read"
         runs: list[dict[str, Any]] = [
             {"at": clock.now(), "turns": len(batch.turns), "did": str(outcome), "batch": outcome.batch}
             for batch, outcome in done
@@ -107,13 +113,25 @@ class Desk:
         return batches
 
     def state(self) -> dict[str, Any]:
-        """Return what is known of earlier runs: `runs`, `failures`, and `again_at`, epoch seconds."""
+        """Return what is known of earlier runs: `runs`, `failures`, `why`, and `again_at`, epoch seconds."""
         state: dict[str, Any] = json.loads(self.store.meta(STATE) or "{}")
         return state
 
+    def without(self) -> list[str]:
+        """Return the hosts that had no model when something was said in them last."""
+        hosts: list[str] = json.loads(self.store.meta(WITHOUT) or "[]")
+        return hosts
+
+    def _has_model(self, host: str, scopes: Sequence[str]) -> bool:
+        found, without = self.model(host, scopes) is not None, self.without()
+        if found is (host in without):
+            self.store.note(WITHOUT, json.dumps(sorted({*without} ^ {host})))
+        return found
+
     def _is_due(self, batch: Batch) -> bool:
         quiet = self.store.clock.now() - batch.turns[-1].at >= IDLE
-        return quiet or len(batch.turns) >= TURNS or batch.session in self.rested
+        wanted = float(self.store.meta(WANTED) or 0.0) >= batch.turns[-1].at
+        return quiet or wanted or len(batch.turns) >= TURNS or batch.session in self.rested
 
     def _read(self, batch: Batch, model: Asker) -> Outcome:
         request = self.reader.request(batch)
