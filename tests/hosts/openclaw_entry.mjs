@@ -14,6 +14,7 @@ let current = {};
 const api = {
   pluginConfig: { python, home, embedder: "none", opening_tokens: 0, recallTimeoutMs: Number(recallMs), ...JSON.parse(process.env.OWN_CONFIG ?? "{}") },
   config: {},
+  registrationMode: "full",
   runtime: { config: { current: () => current }, llm: { complete } },
   logger: { warn: (text) => warnings.push(text), info: () => {} },
   on: (name, handler) => hooks.set(name, handler),
@@ -34,7 +35,8 @@ async function complete({ signal, ...asked }) {
 
 const plugin = (await import(entry)).default;
 plugin.register(api);
-plugin.register(api);
+// The host registers it once more, only to look at it.
+plugin.register({ ...api, registrationMode: "discovery", runtime: { config: api.runtime.config } });
 const bridge = globalThis[Symbol.for("perdure.bridge")];
 
 const deeds = {

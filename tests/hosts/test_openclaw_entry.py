@@ -444,6 +444,18 @@ def test_without_the_right_to_lend_its_model_a_host_has_none(
     host.close()
 
 
+def test_off_the_hosts_model_is_not_asked_and_nothing_waits_for_it(tmp_path: Path) -> None:
+    host = Host(tmp_path / "home")
+    host.do("config", config=LENT)
+    host.do("ready")
+    _rests(host)
+    host.recall_until("How many people does the stall need on Sundays?", "two")
+    with Memory.open(tmp_path / "home", guest=True, embedder="none", timers=False, watch=False) as memory:
+        keys = memory._engine.store.database.query(lambda c: [key for (key,) in c.execute("SELECT key FROM meta")])
+    assert ([key for key in keys if "librarian" in key], host.do("completions")) == ([], [])
+    host.close()
+
+
 def _tokens(home: Path) -> int:
     with Memory.open(home, guest=True, embedder="none", timers=False, watch=False) as memory:
         engine = memory._engine

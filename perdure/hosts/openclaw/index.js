@@ -52,7 +52,7 @@ function flushPlan({ flush: own = {} }, { cfg, contextWindowTokens, nowMs }) {
   };
 }
 
-// Of the agent in whose conversation something was said, alone: which the owner must allow, see `perdure openclaw install`.
+// Only the model of the agent that was spoken to is asked; that a plugin may name an agent, the owner must allow.
 const lends = (api) => () =>
   Boolean(api.runtime?.llm?.complete && bridge.hostConfig()?.plugins?.entries?.perdure?.llm?.allowAgentIdOverride);
 
@@ -117,8 +117,8 @@ export default {
     const config = api.pluginConfig ?? {};
     // Asked anew each time: the owner may be named while the host runs, and no copy must outlive that.
     Object.assign(bridge, { config, logger: api.logger, hostConfig: () => api.runtime?.config?.current?.() ?? api.config });
-    // What is registered to be looked at is not there for long.
-    if (api.registrationMode !== "discovery") Object.assign(bridge, { lends: lends(api), complete: complete(api) });
+    // What is registered only to be looked at is not there for long.
+    if (api.registrationMode === "full") Object.assign(bridge, { lends: lends(api), complete: complete(api) });
     registerHooks(api, config);
     registerTools(api);
     registerCli(api, config);
