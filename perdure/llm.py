@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
@@ -29,3 +30,18 @@ class Asker(Protocol):
     def ask_json(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> Any | None:
         """Return the JSON of the answer, or None if there is none; ModelError if it did not answer as it should."""
         ...
+
+
+class Answers(Protocol):
+    """A host's own model, as the host lets it be asked: once, without tools."""
+
+    def __call__(self, prompt: str, system: str, *, tokens: int, timeout: float) -> tuple[str, int | None]:
+        """Return the answer, and how many tokens it took if that is known; ModelError if there is none.
+
+        `tokens`: of the answer, at the most. `timeout`: seconds.
+        """
+        ...
+
+
+Lent = Callable[[str], Answers]
+"""The model that a host lends: of the agent with this id."""

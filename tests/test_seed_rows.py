@@ -1134,6 +1134,24 @@ def test_row_33_flush_before_a_compaction(plain: Desk) -> None:
     assert memory.files.flush_due(180_000, 200_000, 1, "s") is not None, "and again after the compaction"
 
 
+def test_row_33_a_compaction_is_when_the_librarian_reads(plain: Desk) -> None:
+    """What a model would save at a flush, the librarian reads in the form that it always uses, with the one question
+    that it would have asked later.
+    """
+    with loopback(lambda request: chat('{"operations": [{"op": "nothing"}]}')) as server:
+        asked: dict[str, Any] = {"llm_endpoint": server.url, "llm_model": "m", "librarian": True, "timers": False}
+        memory = plain.open(embedder="none", **asked)
+        said = [{"role": "user", "content": "The stall needs two people on Sundays."}]
+        memory.turns.after(said, True, ME)
+        assert memory.settle()
+        assert memory._engine.librarian.run() == "nothing is at rest yet; 1 turn wait"
+        memory.turns.before_compaction(said, ME)
+        assert memory.settle()
+        for did in ("nothing", "nothing to read"):
+            assert memory._engine.librarian.run() == did
+        assert len(server.requests) == 1
+
+
 def test_row_34_system_prompt_and_slot(plain: Desk) -> None:
     """ "Memory is woven into the system prompt at three points. These only appear in full prompt mode." (Memory Recall,
     Project Context, Runtime); "Its full contents are injected into the prompt"; "Plugin slot for memory backend

@@ -303,6 +303,8 @@ class Admin(Facade):
     def librarian(self, *, run: bool = False, on: bool | None = None) -> Mapping[str, Any]:
         """Return the state of the librarian: `waiting` turns, `runs` with what each did, and what is `failing`.
 
+        `without` names the hosts that have no model for it.
+
         Args:
             run: first have a model read, now, all that waits; `did` then says in a line what came of it.
             on: first drop what waits, `dropped` turns. False: who has the store open now lets it rest until it is on.
@@ -315,7 +317,8 @@ class Admin(Facade):
         desk = self._engine.librarian
         did: dict[str, Any] = {} if on is None else {"dropped": desk.switch(on=on)}
         did |= {"did": desk.run(now=True)} if run else {}
-        return {"waiting": sum(len(batch.turns) for batch in desk.waiting()), **desk.state(), **did}
+        waiting = sum(len(batch.turns) for batch in desk.waiting())
+        return {"waiting": waiting, "without": desk.without(), **desk.state(), **did}
 
     def inbox(self) -> Sequence[InboxTurn]:
         """Return the turns that are not captured yet, or cannot be, oldest first."""

@@ -16,6 +16,7 @@ from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import InputError, SettingsError, expect
 from perdure.hooks.types import TurnContext
+from perdure.llm import Lent
 from perdure.store import lifecycle, links, search
 from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
@@ -64,6 +65,7 @@ class Memory(MemoryView):
         guest: bool = False,
         whole: bool = False,
         load_model: bool = True,
+        lent: Mapping[str, Lent] | None = None,
         **settings: Any,
     ) -> Memory:
         """Open the store, creating it if need be. Without arguments it works in the user's own scope.
@@ -83,6 +85,7 @@ class Memory(MemoryView):
                 but no named user's. For the owner's own tools, never for an agent.
             load_model: False for a process that exits before the model would be loaded. Keyword search then recalls
                 only what the model would almost certainly recall too, and the receipt says so.
+            lent: language models that hosts lend to the librarian, by the host's name.
             settings: any setting by name.
 
         Raises:
@@ -103,7 +106,8 @@ class Memory(MemoryView):
         expect(clock, Clock | None, "a Clock", "clock")
         kind = OwnersContext if whole and agent is None and user is None and not scopes else TurnContext
         context = kind(agent_id=agent, user_id=user, scopes=tuple(scopes), host="library")
-        return cls(*_opened(context, home, settings, host_config, clock=clock, guest=guest, load_model=load_model))
+        given = {"clock": clock, "guest": guest, "load_model": load_model, "lent": lent}
+        return cls(*_opened(context, home, settings, host_config, **given))
 
     def for_user(
         self, user: str, *, agent: str | None = None, project: str | None = None, session: str | None = None

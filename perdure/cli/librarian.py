@@ -18,9 +18,15 @@ from perdure.text.pluralize import counted
 SETTING = "librarian"
 CONSENT = (
     "On, in your settings file. When a conversation rests, what you said in it, its surroundings and up to 60 of its "
-    "memories go to a language model: from Claude Code to claude -p, from elsewhere to llm_endpoint. That counts "
-    "against your plan and may be billed, up to {tokens} tokens a day (llm.daily_tokens)."
+    "memories go to a language model: from Claude Code to claude -p, from OpenClaw to the agent's own, from elsewhere "
+    "to llm_endpoint. That counts against your plan and may be billed, up to {tokens} tokens a day (llm.daily_tokens)."
 )
+HOW = {
+    "claude-code": "put `claude` on the PATH",
+    "openclaw": "update it, run `perdure openclaw install`, and restart the gateway",
+}
+ELSEWHERE = "set llm_endpoint"
+"""What lets a host have one."""
 
 
 @click.group()
@@ -71,9 +77,11 @@ def status(memory: Memory, output: Output) -> None:
     found, wanted = memory.admin.librarian(), Settings.load().librarian
     output.json({SETTING: wanted, **found})
     waits = f"{'On' if wanted else 'Off'}; {counted(found['waiting'], 'turn')} waiting"
-    failing = (f"{host} failed {counted(each['failures'], 'time')}: {each['why']}"
+    failing = (f"{host} failed {counted(each['failures'], 'time')}: {each['why'].rstrip('.')}"
                for host, each in found.get("failing", {}).items())  # fmt: skip
     output.line("; ".join([waits, *failing]) + ".")
+    for host in found["without"]:
+        output.line(f"{host}: no model to ask; {HOW.get(host, ELSEWHERE)}")
 
 
 @operation(librarian, model=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,14 @@ from perdure.errors import ModelError, SettingsError
 from perdure.extras import absent, how_to_install
 from perdure.index.feeding import PACKAGES, GrowingIndex
 from perdure.index.vector_index import ExactIndex, Surveyor
-from perdure.llm import Asker, Tier
+from perdure.llm import Asker, Lent, Tier
 from perdure.parts import part
 from perdure.recall.expand import Expand, Model
 from perdure.recall.options import DIRECTIVE, RecallOptions, directives
 from perdure.recall.pipeline import Reranker
 from perdure.store.fact import Summaries
 from perdure.store.llm import TokenMeter
+from perdure.store.scope import Scope
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 REMOTE = ("openai", "gemini", "google", "voyage", "mistral", "ollama", "openai-compatible")
 """The names of `perdure.models.providers.PROVIDERS`, which are not loaded before they are needed."""
 CLAUDE_CODE = "claude-code"
+OPENCLAW = "openclaw"
 LOCAL = ("local", "builtin")
 """What others call the model that comes with them."""
 _log = logging.getLogger("perdure.plugin")
@@ -216,10 +218,26 @@ def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
     return make
 
 
-def librarian_model(settings: Settings, store: Store, model: Asker | None) -> Callable[[str], Asker | None]:
-    """Return what tells the model that may read what was said in a host: its own, else the one that is set."""
+def librarian_model(
+    settings: Settings, store: Store, model: Asker | None, lent: Mapping[str, Lent]
+) -> Callable[[str, Sequence[str]], Asker | None]:
+    """Return what tells the model that may read what was said in a host and is kept in scopes, its own first.
+
+    That is the host's own where it has one, which OpenClaw lends to the process that it has started, else the one that
+    is set.
+    """
     meter = TokenMeter(store.database, store.clock, settings.llm.daily_tokens)
-    return lambda host: part("models.claude").claude(meter) if host == CLAUDE_CODE else model
+
+    def of(host: str, scopes: Sequence[str]) -> Asker | None:
+        if host == CLAUDE_CODE:
+            own: Asker | None = part("models.claude").claude(meter)
+            return own
+        if host != OPENCLAW:
+            return model
+        agent = Scope.parse(scopes[0]).agent if host in lent else None
+        return part("models.own").OwnModel(lent[host](agent), meter) if agent else None
+
+    return of
 
 
 def in_search(settings: Settings, wanted: bool | None) -> Expand:

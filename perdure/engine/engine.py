@@ -6,7 +6,7 @@ import atexit
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -49,6 +49,7 @@ from perdure.hooks.types import Channel, Messages, Opening, Placement, Recall, T
 from perdure.index.feeding import Feeding, IndexFeed
 from perdure.index.missing import is_any
 from perdure.index.vector_index import ScaledIndex, Surveyor, VectorIndex
+from perdure.llm import Lent
 from perdure.native import at_exit
 from perdure.parts import part
 from perdure.recall.expand import Expander
@@ -96,10 +97,11 @@ class Engine:
 
     def __init__(
         self, home: Path, settings: Settings, *, clock: Clock | None = None, guest: bool = False, moved: bool = False,
-        load_model: bool = True,
+        load_model: bool = True, lent: Mapping[str, Lent] | None = None,
     ) -> None:  # fmt: skip
         """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`."""
         self.settings = settings
+        self._lent = lent or {}
         self.clock = clock or SystemClock()
         self._began = self.clock.now()
         check_patterns(settings)
@@ -464,7 +466,7 @@ class Engine:
         from perdure.librarian.request import Reader
 
         applier = Applier(self.store, lambda: self.writer, lambda: self.categories, self.leg)
-        model = librarian_model(self.settings, self.store, self.llm)
+        model = librarian_model(self.settings, self.store, self.llm, self._lent)
         return Desk(self.store, Reader(self.store, self.leg, self.settings.withholds), applier, model, self._began)
 
     @cached_property

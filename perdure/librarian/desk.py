@@ -39,6 +39,8 @@ HELD: Final = 2 * PATIENCE + 60
 KEPT: Final = 20
 """Runs that are told."""
 STATE: Final = "librarian"
+WITHOUT: Final = "librarian_without"
+WANTED: Final = "librarian_wanted"
 MARK: Final = "[background perdure-librarian {nonce}]\n"
 """What a question begins with: `perdure.speech.typed` takes nothing for a person's word that begins so."""
 BUSY: Final = "another process is reading"
@@ -54,13 +56,14 @@ class Desk:
     store: Store
     reader: Reader
     applier: Applier
-    model: Callable[[str], Asker | None]  # the model of a host, None where it has none that may be asked
+    # the model for what was said in a host and is kept in scopes; None: there is none that may be asked
+    model: Callable[[str, Sequence[str]], Asker | None]
     since: float = 0.0  # when this process opened the store: switched off later, it is off here whatever the settings
 
     def note(self, messages: Messages, context: TurnContext, scopes: Sequence[str], at: float) -> None:
         """Let a turn wait to be read, if its user said anything plainly and its host has a model."""
         host = context.host or ""
-        if context.chat != "direct" or self.model(host) is None:
+        if context.chat != "direct" or not self._has_model(host, scopes):
             return
         turn = turn_of(messages, self.store.key, context.session_id, at)
         if turn is None:
@@ -89,7 +92,10 @@ class Desk:
         due = [batch for batch in waits if now or self._is_due(batch)]
         try:
             for batch in due:
-                model = self.model(batch.host)
+                model = self.model(batch.host, batch.scopes)
+                if model is None and now:
+                    # A model that is lent to another process can be asked there alone.
+                    self.store.note(WANTED, repr(self.store.clock.now()))
                 if model is None or batch.host in away or not (now or self._may_ask(batch.host, state)):
                     continue
                 pause()
@@ -108,7 +114,10 @@ class Desk:
             return "nothing to read"
         if any(not self._may_ask(batch.host, state) for batch in due):
             return "waiting: the model failed"
-        return f"no conversation is idle yet; {counted(sum(len(batch.turns) for batch in waits), 'turn')} waiting"
+        turns = counted(sum(len(batch.turns) for batch in waits), "turn")
+        if now:
+            return f"{turns} waiting for their host, which reads them within a minute while it runs"
+        return f"no conversation is idle yet; {turns} waiting"
 
     def switch(self, *, on: bool) -> int:
         """Drop what waits, and return how many turns that was.
@@ -155,9 +164,21 @@ class Desk:
     def _is_off(self, state: State) -> bool:
         return "off_at" in state and self.since <= state["off_at"]
 
+    def without(self) -> list[str]:
+        """Return the hosts that had no model when something was said in them last."""
+        hosts: list[str] = json.loads(self.store.meta(WITHOUT) or "[]")
+        return hosts
+
+    def _has_model(self, host: str, scopes: Sequence[str]) -> bool:
+        found, without = self.model(host, scopes) is not None, self.without()
+        if found is (host in without):
+            self.store.note(WITHOUT, json.dumps(sorted({*without} ^ {host})))
+        return found
+
     def _is_due(self, batch: Batch) -> bool:
         quiet = self.store.clock.now() - batch.turns[-1].at >= IDLE
-        return quiet or len(batch.turns) >= TURNS or batch.rested
+        wanted = float(self.store.meta(WANTED) or 0.0) >= batch.turns[-1].at
+        return quiet or wanted or len(batch.turns) >= TURNS or batch.rested
 
     def _may_ask(self, host: str, state: State) -> bool:
         wait = state.get("failing", {}).get(host, {}).get("again_at", 0.0) - self.store.clock.now()

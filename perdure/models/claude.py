@@ -10,17 +10,12 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from perdure.errors import ModelError
-from perdure.llm import Purpose
-from perdure.models.llm import find_json
-from perdure.secrets.redact import redact
+from perdure.models.own import OwnModel
 from perdure.store.llm import TokenMeter
-from perdure.text.tokens import estimate_tokens
 
-TIMEOUT: Final = 180.0
-"""Seconds that an answer may take."""
 _ALONE: Final = (
     "-p", "--output-format", "json", "--tools", "", "--strict-mcp-config", "--setting-sources", "",
     "--settings", '{"disableAllHooks": true}', "--no-session-persistence", "--disable-slash-commands",
@@ -29,26 +24,12 @@ _ALONE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Claude:
-    """Asks Claude Code, on its user's plan."""
+    """Asks Claude Code."""
 
     program: str
-    meter: TokenMeter
 
-    def ask_json(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> Any | None:
-        """Return the JSON of the answer, or None if there is none; ModelError if it did not answer as it should."""
-        prompt, system = redact(prompt).text, redact(system).text
-        asked = estimate_tokens(prompt) + estimate_tokens(system)
-        reserved = asked + purpose.answer_tokens
-        day = self.meter.reserve(purpose.tier, reserved)
-        used = asked
-        try:
-            text = self._answer(prompt, system, timeout or TIMEOUT)
-            used = asked + estimate_tokens(text)
-        finally:
-            self.meter.settle(day, purpose.tier, reserved, used)
-        return find_json(text)
-
-    def _answer(self, prompt: str, system: str, timeout: float) -> str:
+    def __call__(self, prompt: str, system: str, *, tokens: int, timeout: float) -> tuple[str, int | None]:
+        """Return the answer, and nothing of how many tokens it took; ModelError if there is none."""
         with tempfile.TemporaryDirectory(prefix="perdure-") as empty:
             try:
                 done = subprocess.run(  # noqa: S603 - the user's own program, without a shell
@@ -61,10 +42,10 @@ class Claude:
         text = answer.get("result") if isinstance(answer, dict) and not answer.get("is_error") else None
         if not isinstance(text, str):
             raise ModelError("claude -p answered without a result")
-        return text
+        return text, None
 
 
-def claude(meter: TokenMeter) -> Claude | None:
+def claude(meter: TokenMeter) -> OwnModel | None:
     """Return Claude Code, or None where it is not installed."""
     program = shutil.which("claude")
-    return Claude(program, meter) if program else None
+    return OwnModel(Claude(program), meter) if program else None

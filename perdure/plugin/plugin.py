@@ -72,7 +72,8 @@ class Holding:
     def of(
         cls, home: str | Path | None = None, *, clock: Clock | None = None,
         host_config: Mapping[str, Any] | None = None, agent: str | None = None, user: str | None = None,
-        scopes: object = (), guest: bool = False, load_model: bool = True, **settings: Any,
+        scopes: object = (), guest: bool = False, load_model: bool = True, lent: object = None,
+        **settings: Any,
     ) -> Self | None:  # fmt: skip
         """Return what holds the turns of a data folder; None if it remembers no store. The arguments: `Memory.open`'s.
 
@@ -82,7 +83,7 @@ class Holding:
             SettingsError: a setting is unknown or does not fit.
             StoreUnavailableError: the folder is another store's, or cannot be written.
         """
-        del agent, user, scopes, guest, load_model  # each turn names its own caller, and nothing is loaded
+        del agent, user, scopes, guest, load_model, lent  # each turn names its own caller, and nothing is loaded
         folder, loaded = data_folder(home), Settings.load(settings, host_config=host_config)
         if loaded.store_url is not None:
             key = known_key(folder)

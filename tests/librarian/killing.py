@@ -48,7 +48,7 @@ def opened(folder: Path, clock: ManualClock) -> Memory:
     memory = Memory.open(
         folder, clock=clock, embedder="none", watch=False, timers=False, librarian=True, auto_capture=False
     )
-    memory._engine.librarian.model = lambda host: Model()
+    memory._engine.librarian.model = lambda host, scopes: Model()
     assert memory.settle()
     return memory
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from perdure.errors import ModelError, SettingsError
 from perdure.hooks.types import TurnContext
 from perdure.librarian.desk import BUSY, DAY, FIRST, IDLE, MARK, OFF, TURNS, Desk
 from perdure.librarian.operations import parse
-from perdure.llm import Asker, Purpose
+from perdure.llm import Answers, Asker, Purpose
 from perdure.models.llm import Llm
 from perdure.speech.typed import typed
 from perdure.store.listing import Filter
@@ -58,7 +58,7 @@ def memory(open_memory: OpenMemory, clock: ManualClock) -> Memory:
 def desk(memory: Memory, model: Asker, **others: Asker) -> Desk:
     """Return the librarian of a memory, which has this model for what is said in `bench`, and `others` by host."""
     found = memory._engine.librarian
-    found.model = {"bench": model, **others}.get
+    found.model = lambda host, scopes: {"bench": model, **others}.get(host)
     return found
 
 
@@ -107,6 +107,47 @@ def test_no_other_eyes(memory: Memory, given: dict[str, Any]) -> None:
     reads = desk(memory, Model())
     say(memory, **given)
     assert reads.waiting() == []
+
+
+def test_a_host_without_a_model_is_named_until_it_has_one(memory: Memory) -> None:
+    reads = desk(memory, Model())
+    assert reads.without() == []
+    for host, without in (("elsewhere", ["elsewhere"]), ("bench", ["elsewhere"]), ("elsewhere", ["elsewhere"])):
+        say(memory, host=host)
+        assert memory.admin.librarian()["without"] == without
+    reads.model = lambda host, scopes: Model()
+    say(memory, "The stall needs a third person in May.", host="elsewhere")
+    assert reads.without() == []
+
+
+def test_openclaws_turns_go_to_the_model_of_the_agent_alone_and_only_where_it_is_lent(
+    open_memory: OpenMemory, clock: ManualClock
+) -> None:
+    asked: list[str] = []
+
+    def lent(agent: str) -> Answers:
+        def answers(prompt: str, system: str, *, tokens: int, timeout: float) -> tuple[str, int | None]:
+            asked.append(agent)
+            return json.dumps({"operations": [{"op": "nothing"}]}), 7
+
+        return answers
+
+    endpoint = {"llm_endpoint": "http://127.0.0.1:9", "llm_model": "m"}
+    given: dict[str, Any] = {"embedder": "none", "watch": False, "librarian": True, "timers": False, "clock": clock}
+    memory = open_memory(**given, **endpoint, lent={"openclaw": lent})
+    say(memory, host="openclaw", agent_id="main")
+    say(memory, "The other stall needs three people.", host="openclaw", agent_id="second", session_id="t")
+    assert memory.admin.librarian(run=True)["did"] == "nothing"
+    assert sorted(asked) == ["main", "second"]
+    other = open_memory(**given, **endpoint)
+    model = other._engine.librarian.model
+    assert (model("openclaw", ("agent:main",)), model("codex", ()) is None) == (None, False)
+    # A process that it is not lent to leaves the reading to the one that it is.
+    say(memory, "The stall needs a fourth person in June.", host="openclaw", agent_id="main")
+    assert memory._engine.librarian.run() == "nothing is at rest yet; 1 turn wait"
+    assert "1 turn wait for their host" in other.admin.librarian(run=True)["did"]
+    assert memory._engine.librarian.run() == "nothing"
+    assert (len(asked), asked[-1]) == (3, "main")
 
 
 def test_it_sees_no_secret_and_nothing_of_others(memory: Memory) -> None:
@@ -416,13 +457,13 @@ def test_claude_code_is_asked_in_an_empty_folder_with_nothing_to_run(
     program.write_text(FAKE.format(python=sys.executable))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
-    model: Callable[[str], Any] = memory._engine.librarian.model
-    answer = model("claude-code").ask_json("turns", purpose=Purpose("any", "nano"), system="be brief")
+    model: Callable[[str, Sequence[str]], Any] = memory._engine.librarian.model
+    answer = model("claude-code", ()).ask_json("turns", purpose=Purpose("any", "nano"), system="be brief")
     assert answer["folder"] == []
     args = answer["args"]
     assert (args[args.index("--tools") + 1], args[args.index("--setting-sources") + 1]) == ("", "")
     assert {"--strict-mcp-config", "--no-session-persistence"} <= {*args}
-    assert model("codex") is None
+    assert model("codex", ()) is None
     program.write_text(f"#!{sys.executable}\nprint('no')\n")
     with pytest.raises(ModelError):
-        model("claude-code").ask_json("turns", purpose=Purpose("any", "nano"))
+        model("claude-code", ()).ask_json("turns", purpose=Purpose("any", "nano"))
