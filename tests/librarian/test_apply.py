@@ -106,6 +106,38 @@ def test_many_that_are_not_the_users_wait_for_review(memory: Memory) -> None:
     assert len(memory.admin.review()) == 4
 
 
+def test_a_note_takes_the_place_of_what_was_captured_of_the_same_words(memory: Memory) -> None:
+    memory.store("Our boat is kept at the north pier.")
+    told = ("They shut the pier, so my uncle has our boat now", "My mother lives in Lund", "My son lives in Turku")
+    said = f"{'. '.join(told)}. My aunt lives in Bergen."
+    memory.turns.after([{"role": "user", "content": said}], True, CONTEXT)
+    assert memory.settle()
+    request = asked(memory, said)
+    assert len(request.new) == 4
+    sentences = [f"{each.strip('.')}." for each in said.split(". ")]
+    [pier] = [name for name, fact in request.memories.items() if "north" in fact.text]
+    operations: list[dict[str, Any]] = [{"op": "remember", "quote": each, "note": each} for each in sentences[1:]]
+    operations += [{"op": "replace", "target": pier, "quote": sentences[0], "note": sentences[0]}]
+    operations += [
+        {"op": "withdraw", "target": each, "why": "not_users", "quote": said} for each in sorted(request.new)
+    ]
+    found, _ = parse({"operations": operations})
+    engine = memory._engine
+    Applier(engine.store, lambda: engine.writer, lambda: engine.categories, engine.leg).apply(request, found)
+    assert sorted(fact.text for fact in memory.admin.list(Filter())) == sorted(sentences)
+    assert memory.admin.review() == []
+
+
+def test_what_a_change_leaves_as_it_is_stays(memory: Memory) -> None:
+    memory.store("We charge 62 euros an hour, and from private customers we take 40 percent before we cut a board.")
+    said = "As of now the hour costs 66 euros."
+    operations = [{"op": "replace", "target": "euros", "quote": said, "note": said}]
+    outcome = apply(memory, operations, asked(memory, said))
+    assert live(memory) == {said, "From private customers we take 40 percent before we cut a board"}
+    memory.undo(outcome.batch)
+    assert len(live(memory)) == 1
+
+
 def test_a_lesson_waits_for_review(memory: Memory) -> None:
     engine = memory._engine
     turn = Turn(engine.clock.now(), "run the build please", tools="error: the build needs Java 21 and a clean cache")
