@@ -159,10 +159,10 @@ class Applier:
 
     def _gone(self, tx: Transaction, proven: Proven, taken: set[str]) -> str | None:
         """Return why an operation can do nothing any more: its memory has changed, or another operation did it."""
-        if not all(_there(tx, fact) for fact in _meant(proven)):
-            return "the memory has changed since"
         if not taken.isdisjoint(fact.id for fact in _meant(proven)):
             return "another operation has changed the memory"
+        if not all(_there(tx, fact) for fact in _meant(proven)):
+            return "the memory has changed since"
         if isinstance(proven.operation, Replace | Merge | Withdraw):
             taken |= {fact.id for fact in _meant(proven)}
         return None

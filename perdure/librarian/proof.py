@@ -45,7 +45,7 @@ ALIKE: Final = 1 / 3
 """The share of a memory's words beyond which it says more than a note about the same."""
 NEAR: Final = 0.28
 """Cosine from which on a quote is about what a memory is about."""
-APART: Final = 0.1
+_APART: Final = 0.1
 """By so much a statement of a memory is farther from a quote than another one if the quote leaves it as it is."""
 LONGEST: Final = 400
 """Characters of what is stored in the place of a note."""
@@ -310,7 +310,7 @@ def _rest(fact: Fact, quote: _Quote, near: Near) -> str | None:
     nearest = max(how for _, _, how in found)
     if nearest < NEAR and not any(named for _, named, _ in found):
         return None
-    stays = [part for part, named, how in found if not named and how < max(NEAR, nearest - APART)]
+    stays = [part for part, named, how in found if not named and how < max(NEAR, nearest - _APART)]
     return ". ".join(capital(part.strip(" .,;")) for part in stays if _rules(part) or not _HANGING.match(fold(part)))
 
 

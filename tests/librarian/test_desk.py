@@ -144,8 +144,8 @@ def test_openclaws_turns_go_to_the_model_of_the_agent_alone_and_only_where_it_is
     assert (model("openclaw", ("agent:main",)), model("codex", ()) is None) == (None, False)
     # A process that it is not lent to leaves the reading to the one that it is.
     say(memory, "The stall needs a fourth person in June.", host="openclaw", agent_id="main")
-    assert memory._engine.librarian.run() == "nothing is at rest yet; 1 turn wait"
-    assert "1 turn wait for their host" in other.admin.librarian(run=True)["did"]
+    assert memory._engine.librarian.run() == "no conversation is idle yet; 1 turn waiting"
+    assert "1 turn waiting for their host" in other.admin.librarian(run=True)["did"]
     assert memory._engine.librarian.run() == "nothing"
     assert (len(asked), asked[-1]) == (3, "main")
 

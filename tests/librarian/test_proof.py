@@ -152,6 +152,7 @@ def test_a_change_in_the_users_words_replaces(said: str, old: str, new: str) -> 
     ("The hour costs 62 euros, and I take 40 percent before I cut a board.", "I take 40 percent before I cut a board"),
     ("The hour costs 62 euros, and they find 62 euros dear every time.", ""),
     ("The hour costs 62 euros at the bench and on the road.", ""),
+    ("The hour costs 62 euros, I work with oak alone.", "I work with oak alone"),
     ("The hour costs 62 euros, and it must never be rounded.", "It must never be rounded"),
 ])  # fmt: skip
 def test_what_a_memory_says_by_itself_beside_what_is_over_stays(old: str, rest: str) -> None:
