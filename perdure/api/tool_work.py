@@ -116,14 +116,21 @@ def store(caller: ToolCaller, given: arguments.Store) -> Answer:
 
 def update(caller: ToolCaller, given: arguments.Update) -> Answer:
     """Change a memory."""
-    old = caller.changeable(given.memory)
+    old, channel = caller.changeable(given.memory), caller.channel
     values = given.model_dump(exclude={"memory", "triggers"}, exclude_none=True)
     # Triggers alone change nothing of what the user said.
     heard = not values or caller.heard(given.text or old.text, old, given.value or "")
     if not heard and not caller.may_replace(old):
         return _consult(caller, given, "memory", old, caller.version(old, values))
     aimed = {} if given.triggers is None else {"triggers": given.triggers}
-    done = caller.update(old.id, **caller.theirs(values), **aimed)
+    try:
+        done = caller.update(old.id, **caller.theirs(values), **aimed)
+    except NotFoundError:
+        # What the user said in the turn may have taken its place meanwhile.
+        if caller.changeable(given.memory).id == old.id:
+            raise
+        caller.channel = channel
+        return update(caller, given)
     return _reported(caller, f"Changed; its id is now {_short(done.id)}.", {}, done)
 
 
