@@ -56,8 +56,8 @@ Triggers = Annotated[
     Field(max_length=MOST),
     BeforeValidator(_several),
 ]
-Tag = Annotated[Tags, WithJsonSchema({"type": "string"})]
-Time = Annotated[float, BeforeValidator(moment), WithJsonSchema({"type": "string"})]
+_Tag = Annotated[Tags, WithJsonSchema({"type": "string"})]
+_Time = Annotated[float, BeforeValidator(moment), WithJsonSchema({"type": "string"})]
 _Count = Annotated[int, Field(ge=1)]
 _Few = Annotated[int, Field(ge=1, le=20)]
 _Decay = Annotated[
@@ -70,9 +70,9 @@ Maybe = SkipJsonSchema[None]
 """An optional argument; providers differ in how they treat "null" in a schema."""
 UNTOLD: dict[str, Any] = {"untold": True}
 """Marks an argument that is accepted but not shown to a model: every word of a schema is in every request."""
-Tagged = Annotated[Tag | Maybe, Field(description="Only memories with this tag.")]
-AsOf = Annotated[Time | Maybe, Field(description="As of this time: a date, ISO 8601 or epoch seconds.")]
-Former = Annotated[bool, Field(description="Include former versions.", json_schema_extra=UNTOLD)]
+_Tagged = Annotated[_Tag | Maybe, Field(description="Only memories with this tag.")]
+_AsOf = Annotated[_Time | Maybe, Field(description="As of this time: a date, ISO 8601 or epoch seconds.")]
+_Former = Annotated[bool, Field(description="Include former versions.", json_schema_extra=UNTOLD)]
 WHEN = (
     "Short prompts, in the user's words, for which this matters although they do not mention it."
     " For 'I'm allergic to penicillin': 'what can I take for my sore throat'."
@@ -143,9 +143,9 @@ class Recall(Arguments):
     query: Words | Maybe = Field(None, description="What to look for, in words.")
     memory: Id | Maybe = Field(None, description="Number or id of a memory that was shown to you.")
     limit: _Few = Field(6, description="Maximum number of memories.")
-    as_of: AsOf = None
-    include_superseded: Former = False
-    tag: Tagged = None
+    as_of: _AsOf = None
+    include_superseded: _Former = False
+    tag: _Tagged = None
     entity: Short | Maybe = Field(None, description="Only memories about this person, project or thing.")
     category: Short | Maybe = Field(None, description="Only memories of this category, such as decision.")
 
@@ -221,9 +221,9 @@ class Lookup(Arguments):
 
     entity: Short = Field(description="A person, project or thing; the user is `user`.")
     key: Short | Maybe = Field(None, description="Attribute, such as birthday.")
-    tag: Tagged = None
-    as_of: AsOf = None
-    include_superseded: Former = False
+    tag: _Tagged = None
+    as_of: _AsOf = None
+    include_superseded: _Former = False
 
 
 class Link(Arguments):

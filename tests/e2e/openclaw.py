@@ -361,7 +361,7 @@ def _librarian(story: Story) -> str:
     story.chat("The stall needs a third person in May.", OWNER)
     story.model.will_call("exec", {"command": f"touch {touched}"}, to=QUESTION)
     told = story.gateway.perdure("librarian", "run").stdout
-    assert "wait for their host" in told, told
+    assert "waiting for their host" in told, told
     until(lambda: "OUTPUT_REJECTED" in story.gateway.perdure("librarian", "status").stdout, READ_SECONDS, "no refusal")
     assert not touched.exists()
     assert not any(

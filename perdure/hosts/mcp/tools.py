@@ -11,7 +11,7 @@ from pydantic import Field, create_model, model_validator
 
 from perdure.api import tool_arguments, tool_work
 from perdure.api.fact_search import marks
-from perdure.api.tool_arguments import UNTOLD, Arguments, AsOf, Former, Id, Maybe, Short, Tagged, Words
+from perdure.api.tool_arguments import UNTOLD, Arguments, Id, Maybe, Short, Words
 from perdure.api.tool_caller import Answer, ToolCaller
 from perdure.api.tool_work import DATA, LINE
 from perdure.api.tools import Tool
@@ -48,15 +48,11 @@ class Search(tool_arguments.Recall):
     places: Literal["memories", "files", "conversations", "all"] = Field("memories", alias="in")
 
 
-class List(Arguments):
+class List(tool_arguments.Lookup):
     """Of memory_list."""
 
-    entity: Short | Maybe = None
-    key: Short | Maybe = None
+    entity: Short | Maybe = None  # type: ignore[assignment]  # all there are
     category: Short | Maybe = None
-    tag: Tagged = None
-    as_of: AsOf = None
-    include_superseded: Former = False
     limit: int = Field(20, ge=1, le=100)
 
     @model_validator(mode="after")
