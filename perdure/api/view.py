@@ -272,7 +272,7 @@ class MemoryView(Facade):
         Args:
             prompt: the user's prompt.
             as_of: recall as of this time: a date, ISO 8601 or epoch seconds.
-            include_superseded: include former versions.
+            include_superseded: include previous versions.
             tag: only memories with this tag, found by keyword: nothing is embedded.
             expand: also search rewordings by the language model; None: as `llm.expansion` says.
             receipt_to: receives the receipt, for `why`; then nothing is counted or written to the store.
