@@ -419,7 +419,7 @@ def test_row_08_capture(desk: Desk) -> None:
     for never in ("PostgreSQL", "Rust", "I am ill", "hunter2", "sk-proj", "536-90", "4111"):
         assert not any(never in text for text in kept), never
     told("keeping", "", "perdure reads that person's new messages", "needs 10 characters",
-         "of a message over 5,000 characters, only the beginning, the end and any requests to remember are read",
+         "in a message of more than 5,000 characters, only the beginning, the end and any requests to remember are",
          "Classifiers trained on labelled messages work alongside the rules")  # fmt: skip
 
 

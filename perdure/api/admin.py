@@ -64,7 +64,7 @@ class Admin(Facade):
             offset: number of results to skip.
             tag: only memories with this tag.
             as_of: as of this time: a date, ISO 8601 or epoch seconds.
-            include_superseded: include former versions.
+            include_superseded: include previous versions.
 
         Raises:
             InputError: limit or offset are out of range.
@@ -123,7 +123,7 @@ class Admin(Facade):
             limit: maximum number of results.
             tag: only memories with this tag.
             as_of: as of this time: a date, ISO 8601 or epoch seconds.
-            include_superseded: include former versions.
+            include_superseded: include previous versions.
 
         Raises:
             InputError: the query is empty, or the limit out of range.
@@ -306,8 +306,9 @@ class Admin(Facade):
         `without` names the hosts that have no model for it.
 
         Args:
-            run: first have a model read, now, all that waits; `did` then says in a line what came of it.
-            on: first drop what waits, `dropped` turns. False: who has the store open now lets it rest until it is on.
+            run: first have a model process all waiting turns now; `did` then says in a line what came of it.
+            on: first drop the waiting turns, `dropped` of them. False: whoever has the store open now leaves it off
+                until it is on.
 
         Raises:
             SettingsError: it is to run, and is off.

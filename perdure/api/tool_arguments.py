@@ -72,9 +72,9 @@ UNTOLD: dict[str, Any] = {"untold": True}
 """Marks an argument that is accepted but not shown to a model: every word of a schema is in every request."""
 _Tagged = Annotated[_Tag | Maybe, Field(description="Only memories with this tag.")]
 _AsOf = Annotated[_Time | Maybe, Field(description="As of this time: a date, ISO 8601 or epoch seconds.")]
-_Former = Annotated[bool, Field(description="Include former versions.", json_schema_extra=UNTOLD)]
+_Former = Annotated[bool, Field(description="Include previous versions.", json_schema_extra=UNTOLD)]
 WHEN = (
-    "Short prompts, in the user's words, for which this matters although they do not mention it."
+    "Short prompts, in the user's words, where this memory matters though they don't mention it."
     " For 'I'm allergic to penicillin': 'what can I take for my sore throat'."
 )
 """What a model is told of triggers."""
@@ -183,7 +183,7 @@ class Store(Arguments):
 class Update(Arguments):
     """Correct a memory, given the #id after its note, in the same turn as the user's correction.
 
-    Give new words, category, importance, tags or triggers. The former version stays in the history.
+    Give new words, category, importance, tags or triggers. The previous version stays in the history.
     """
 
     memory: Id = Field(description="Its id.")

@@ -294,7 +294,7 @@ def _consult_prune(caller: ToolCaller) -> Answer:
     )
     question = f"Remove permanently from memory?\n\n{what}{f', such as {shown}' if shown else ''}"
     confirm: dict[str, Any] = {"question": question, "memory": None, "old": shown, "new": None, "arguments": {}}
-    return Answer("The user is asked first. Nothing has been removed yet.", {"confirm": confirm}, refused=True)
+    return Answer("The user will be asked first. Nothing has been removed yet.", {"confirm": confirm}, refused=True)
 
 
 def _question(given: arguments.Arguments, names: str, old: Fact, new: SafeFact | None) -> Answer:
@@ -309,15 +309,18 @@ def _question(given: arguments.Arguments, names: str, old: Fact, new: SafeFact |
         "new": after,
         "arguments": again.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True),
     }  # fmt: skip
-    text = f"Memory {_short(old.id)} is what the user said, so they are asked first. Nothing has been changed yet."
+    text = (
+        f"Memory {_short(old.id)} is something the user said, so they will be asked first. "
+        "Nothing has been changed yet."
+    )
     return Answer(text, {"id": old.id, "confirm": confirm}, refused=True)
 
 
 def _waiting(caller: ToolCaller, old: Fact, new: SafeFact | None) -> Answer:
     asked = caller.ask(old, new)
     text = (
-        f"Nothing was {'forgotten' if new is None else 'changed'}: memory {_short(old.id)} is what the user said, and "
-        f"is unchanged. Your request is pending as {_short(asked.id)}; tell them to decide with "
+        f"Nothing was {'forgotten' if new is None else 'changed'}: memory {_short(old.id)} is something the user "
+        f"said, and is unchanged. Your request is pending as {_short(asked.id)}; tell them to decide with "
         "`perdure review approve "
         f"{_short(asked.id)}` or `perdure review reject {_short(asked.id)}`."
     )

@@ -37,7 +37,7 @@ def _history(messages: Messages) -> Messages:
     """Return a host's messages with roles as they are known here."""
     if isinstance(messages, str | bytes | Mapping):
         kind = type(messages).__name__
-        raise InputError(f"messages are a {kind}; give a list, as [{{'role': 'user', 'content': 'I own a boat.'}}]")
+        raise InputError(f"messages is a {kind}; pass a list, such as [{{'role': 'user', 'content': 'I own a boat.'}}]")
     # What hosts write there need not be hashable.
     others = tuple(_ROLES)
     return [

@@ -62,7 +62,7 @@ def restore(folder: Path, output: Output, file: Path, dry_run: bool) -> None:
     if done.vault:
         output.line(f"{'Would restore' if dry_run else 'Restored'} the vault")
     if done.kept is not None:
-        output.line(f"Former store: {done.kept}")
+        output.line(f"Previous store: {done.kept}")
 
 
 @operation(backup, "list")
@@ -186,8 +186,8 @@ def _show_recovery(output: Output, found: Recovery, *, accept: bool) -> None:
     if found.purged:
         output.line(f"Left out, because they have been purged since: {counted(found.purged, 'memory')}.")
     if found.applied:
-        former = f" Former file: {found.kept}" if found.kept else ""
-        output.line(f"The store now holds {counted(found.total, 'memory')}.{former}")
+        previous = f" Previous file: {found.kept}" if found.kept else ""
+        output.line(f"The store now holds {counted(found.total, 'memory')}.{previous}")
         if any(source.waits for source in found.brought):
             output.line("Some need review: perdure review")
     elif found.truth is Truth.SOUND and not any(source.brings for source in found.brought):

@@ -61,7 +61,7 @@ def store(memory: Memory, output: Output, words: str | None, text: str | None, *
 @arguments_option("text category importance entity key value why tags decay_class triggers", Update, Store)
 @click.option("--summary", help="Summary to show instead of a long text in the recalled block.")
 def update(memory: Memory, output: Output, fact_id: str, **given: Any) -> None:
-    """Change a memory and keep the former version.
+    """Change a memory and keep the previous version.
 
     A new text, slot or summary creates a new version with its own id and the original dates. `perdure history` shows
     the versions; `perdure undo` reverts. Triggers replace those you gave before; `--trigger ""` removes them.

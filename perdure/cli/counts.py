@@ -38,7 +38,8 @@ LABELS = {
 def status(folder: Path, output: Output) -> int:
     """Show the state of the store and its problems.
 
-    Exit code 1: facts.db is missing, rolled back, foreign or damaged, or the database in `store_url` is unavailable.
+    Exit code 1: facts.db is missing, rolled back, damaged or from another store, or the database in `store_url`
+    is unavailable.
 
     Example: perdure status
     """

@@ -92,7 +92,7 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
 @click.option("--fading", is_flag=True, help="Only memories that expire, with the time and reason.")
 @click.option("--all", "everyone", is_flag=True, help="Include memories of other users.")
 @limit_option()
-@click.option("--behind", metavar="ID", help="Continue after this id, the last one of the previous page.")
+@click.option("--behind", metavar="ID", help="Start after this id (the last one on the previous page).")
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Results to skip.")
 def list_(
     memory: Memory, output: Output, category: str | None, entity: str | None, scope: str | None, after: str | None,

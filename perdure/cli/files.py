@@ -134,7 +134,7 @@ def read(memory: Memory, output: Output, path: str, start: int | None, lines: in
 )
 @click.option("--pattern", help="Which files of an extra folder to include; default: **/*.md.")
 def add(memory: Memory, output: Output, root: Path, kind: str, pattern: str | None) -> None:
-    """Add a folder to the search.
+    """Make a folder searchable.
 
     FOLDER is a workspace, an extra folder or .md file, or a folder of JSONL conversations.
 
@@ -186,7 +186,7 @@ def note(memory: Memory, output: Output, text: str, title: str) -> None:
 @operation(files)
 @click.option("--session", help="Session id; default: the one in the file, else the file name.")
 def transcript(memory: Memory, output: Output, file: Path, session: str | None) -> None:
-    """Add a conversation to the search.
+    """Make a conversation searchable.
 
     The file is JSONL or a JSON list of messages with role and content.
 

@@ -1,4 +1,4 @@
-"""`perdure librarian`: a language model that reads what was said, at rest."""
+"""`perdure librarian`: a language model that reviews idle conversations."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from perdure.text.pluralize import counted
 
 SETTING = "librarian"
 CONSENT = (
-    "On, in your settings file. When a conversation rests, what you said in it, its surroundings and up to 60 of its "
-    "memories go to a language model: from Claude Code to claude -p, from OpenClaw to the agent's own, from elsewhere "
-    "to llm_endpoint. That counts against your plan and may be billed, up to {tokens} tokens a day (llm.daily_tokens)."
+    "On, in your settings file. When a conversation goes idle or ends, and after every 20 turns, what you said in it, "
+    "the surrounding text and up to 60 memories near it are sent to a language model: claude -p for Claude Code, the "
+    "agent's own for OpenClaw, llm_endpoint for everything else. That counts against your plan and may be billed, up "
+    "to {tokens} tokens a day (llm.daily_tokens)."
 )
 HOW = {
     "claude-code": "put `claude` on the PATH",
@@ -31,9 +32,9 @@ ELSEWHERE = "set llm_endpoint"
 
 @click.group()
 def librarian() -> None:
-    """Have a language model read what was said, at rest.
+    """Have a language model review idle conversations.
 
-    What it proposes takes effect only if your own words prove it. Off until you switch it on.
+    What it proposes takes effect only if your own words support it. Off until you switch it on.
 
     Example: perdure librarian on
     """
@@ -57,7 +58,7 @@ def on(output: Output, home: Path | None) -> None:
 def off(output: Output, home: Path | None) -> int:
     """Switch it off.
 
-    What waits for it is dropped.
+    Waiting turns are dropped.
 
     Example: perdure librarian off
     """
@@ -70,7 +71,7 @@ def off(output: Output, home: Path | None) -> int:
 
 @operation(librarian, reads=True)
 def status(memory: Memory, output: Output) -> None:
-    """Show whether it is on, and what waits for it.
+    """Show whether the librarian is on and what is waiting.
 
     Example: perdure librarian status
     """
@@ -86,7 +87,7 @@ def status(memory: Memory, output: Output) -> None:
 
 @operation(librarian, model=True)
 def run(memory: Memory, output: Output) -> None:
-    """Have it read now what waits.
+    """Process the waiting conversations now.
 
     Example: perdure librarian run
     """
@@ -99,7 +100,7 @@ def run(memory: Memory, output: Output) -> None:
 def log(memory: Memory, output: Output) -> None:
     """Show what its last runs did.
 
-    `perdure undo --batch` takes one back.
+    `perdure undo --batch` reverts a run.
 
     Example: perdure librarian log
     """

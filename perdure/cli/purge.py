@@ -93,7 +93,8 @@ def scrub(folder: Path, output: Output, dry_run: bool) -> int:
 def uninstall(folder: Path, output: Output, purge_data: bool, dry_run: bool, yes: bool) -> None:
     """Prepare to uninstall perdure, optionally deleting all its data.
 
-    Memories stay unless you pass --purge-data. Disconnect all hosts first: their hooks would run nothing.
+    Memories stay unless you pass --purge-data. Disconnect all hosts first; otherwise their hooks
+    will have nothing to run.
 
     Example: perdure uninstall --purge-data --dry-run
     """

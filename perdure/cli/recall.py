@@ -146,7 +146,7 @@ def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> N
 
 @operation(name="eval", model=True, reads=True)
 @click.option(
-    "--size", type=_size, default=50, show_default=True, help="Number of memories to make questions from, at most."
+    "--size", type=_size, default=50, show_default=True, help="Maximum number of memories to make questions from."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option("--compare", "earlier", type=_file, help="Earlier --json output to compare with.")

@@ -91,9 +91,9 @@ class _Index(Table):
     """How new memories are indexed."""
 
     vectors: Annotated[int, Field(ge=1, le=10_000)] = 50
-    """Number of new vectors at which the index worker is started."""
+    """Number of new vectors that starts the index worker."""
     seconds: Annotated[float, Field(ge=0, le=86_400)] = 30.0
-    """Seconds after the first of them at which it is started in any case."""
+    """Start it at the latest this many seconds after the first new vector."""
     crossover: Annotated[int, Field(ge=1_000)] = CROSSOVER
     """Number of memories at which search switches to LanceDB."""
     lexical: Literal["fts5", "lance"] = "fts5"
@@ -115,7 +115,7 @@ class _Directives(Table):
 
 
 class _CaptureLimits(Table):
-    """Limits of capture."""
+    """Limits on capture."""
 
     min_chars: Annotated[int, Field(ge=1, le=1_000)] = 10
     """Minimum length of a message, in characters; shorter ones are ignored."""
@@ -133,9 +133,9 @@ class _Compare(Table):
     """How a new memory is compared with existing ones."""
 
     exact: bool = True
-    """Treat an equal text as a duplicate."""
+    """Treat identical text as a duplicate."""
     normalised: bool = True
-    """Treat a text that differs only in case, white space and the like as a duplicate."""
+    """Treat text that differs only in case, whitespace and the like as a duplicate."""
     vector: Annotated[_Share, AfterValidator(_none_or_near)] = 0.95
     """Minimum cosine for a text to be a duplicate by meaning; 0: off."""
     classify: bool = True
@@ -145,7 +145,7 @@ class _Compare(Table):
 
 
 class _Jobs(Table):
-    """Hours between two runs of each job, by its name."""
+    """Hours between runs of each job, by its name."""
 
     prune: _Hours = 1.0
     canary: _Hours = 24.0
@@ -186,9 +186,9 @@ class _Search(Table):
     candidates: Annotated[int, Field(ge=1, le=50)] = 4
     """Candidates that each retriever returns per requested result."""
     vector_weight: _Share = 0.5
-    """Weight of semantic search; keyword search has the rest."""
+    """Weight of semantic search; keyword search gets the rest."""
     half_life_days: Annotated[float, Field(gt=0)] = 30.0
-    """Days after which a dated file counts for half."""
+    """Days after which a dated file's score is halved."""
     mmr_lambda: _Share = 0.7
     """Balance of score and diversity in reranking (MMR); 1: score only."""
     citations: Literal["auto", "on", "off"] = "auto"
@@ -199,11 +199,11 @@ class _Flush(Table):
     """When a host is asked to have its agent save what a compaction is about to drop."""
 
     enabled: bool = True
-    """Whether to ask for it."""
+    """Ask the agent to save its notes before a compaction."""
     reserve_tokens: Annotated[int, Field(ge=0)] = 20_000
     """Tokens that the host reserves."""
     soft_tokens: Annotated[int, Field(ge=0)] = 4_000
-    """Tokens before that limit at which a flush is due."""
+    """How many tokens before the reserve a flush is due."""
     prompt: str | None = None
     """Replacement for the flush prompt."""
     system_prompt: str | None = None
@@ -216,12 +216,12 @@ class _Llm(Table):
     nano: str | None = None
     """Model for small tasks, such as rewording queries; unset: `llm_model`."""
     daily_tokens: Annotated[int, Field(ge=0)] = 100_000
-    """Token budget per day (UTC), across all processes; 0: none."""
+    """Token budget per day (UTC), across all processes; 0: no requests are made."""
     timeout: Annotated[float, Field(gt=0, le=600)] = 15.0
     """Timeout of a request, in seconds."""
     expansion: Literal["search", "turn", "off"] = "search"
-    """When it also rewords a query: in explicit searches (`search`), in every `turn` as well within its deadline, or
-    never (`off`)."""
+    """When the language model also rewords queries: in explicit searches (`search`), also in every turn, within its
+    deadline (`turn`), or never (`off`)."""
 
 
 class Settings(Table):
@@ -302,15 +302,16 @@ class Settings(Table):
     """Memories to recall regardless of what a search finds."""
     adjust: tuple[_Adjustment, ...] = ("salience", "confidence")
     """Factors that a memory's score is multiplied by. `salience`, which grows with every use: 1 + 0.1 ln(uses + 1);
-    what was shown eight times to no use moves down. `confidence`: 0.85 + 0.15 confidence. `importance_recency`: (0.7 +
-    0.3 importance) × (0.8 + 0.2 of what is left of 90 days). `long_term`: 1.2 for permanent memories, 1.1 for stable
-    ones. `freshness`, which falls in the last 7 days of a memory's life: 0.75 + 0.25 freshness."""
+    a memory shown eight times without being used ranks lower. `confidence`: 0.85 + 0.15 confidence.
+    `importance_recency`: (0.7 + 0.3 importance) × (0.8 + 0.2 × the fraction of 90 days remaining). `long_term`: 1.2 for
+    permanent memories, 1.1 for stable ones. `freshness`, which falls in the last 7 days of a memory's life: 0.75 + 0.25
+    freshness."""
     summary_threshold: Annotated[int, Field(ge=1, le=100_000)] = 300
     """Number of characters above which a block shows a memory's summary."""
     capture_limits: _CaptureLimits = _CaptureLimits()
-    """Limits of capture."""
+    """Limits on capture."""
     capture_learnt: bool = True
-    """Decide what is stored by trained classifiers as well as rules."""
+    """Use trained classifiers as well as rules to decide what to store."""
     capture_assistant: bool = False
     """Also store what the assistant says about the world, pending review; it never replaces what you said."""
     capture_headless: bool = False
@@ -330,7 +331,7 @@ class Settings(Table):
     timers: bool = True
     """Run maintenance jobs in the background."""
     jobs: _Jobs = _Jobs()
-    """Hours between two runs of each job, by its name in `docs/jobs.md`; 0: only on request."""
+    """Hours between runs of each job, by its name in `docs/jobs.md`; 0: only on request."""
     keep: _Keep = _Keep()
     """How long receipts and conversations are kept, and how many copies."""
     sources: tuple[Literal["memory", "sessions"], ...] = ("memory", "sessions")

@@ -149,9 +149,9 @@ def vault_status(folder: Path, output: Output) -> None:
 
 def _rotated(output: Output, total: int, generation: int, *, dry_run: bool) -> None:
     if dry_run:
-        output.line(f"Would re-encrypt {counted(total, 'secret')} with key {generation} and destroy the former key.")
+        output.line(f"Would re-encrypt {counted(total, 'secret')} with key {generation} and destroy the previous key.")
     else:
-        output.line(f"Re-encrypted {counted(total, 'secret')} with key {generation}; the former key is destroyed.")
+        output.line(f"Re-encrypted {counted(total, 'secret')} with key {generation}; the previous key is destroyed.")
     output.json({"generation": generation, "records": total, "dry_run": dry_run})
 
 

@@ -115,7 +115,7 @@ def test_the_better_model_brings_more_memories_first(store: Store) -> None:
     assert note["asked"] == shadow.MOST_QUESTIONS
     assert note["former"] < note["new"] <= 100
     assert shadow.told(note) == (
-        f"of 100 questions made from your memories, the former model ranked the right memory first for"
+        f"of 100 questions made from your memories, the previous model ranked the right memory first for"
         f" {note['former']}, the new one for {note['new']}"
     )
 
@@ -181,9 +181,9 @@ def test_a_memory_without_a_vector_of_the_former_model_is_not_asked_about(store:
 def test_a_former_model_that_cannot_be_loaded_is_not_compared(store: Store) -> None:
     add(store, TEXTS)
     note = switched(store, former=None)
-    assert note == {"against": SMALL.identity.id, "left_out": "the former model cannot be loaded"}
+    assert note == {"against": SMALL.identity.id, "left_out": "the previous model cannot be loaded"}
     assert shadow.told(note) == (
-        "the former model and the new one were not compared: the former model cannot be loaded"
+        "the previous model and the new one were not compared: the previous model cannot be loaded"
     )
 
 

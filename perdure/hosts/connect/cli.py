@@ -38,20 +38,16 @@ USER_ONLY = {
 _PRIVATE = "health, money, faith, relationships, children, food, home and personal life"
 """The private topics, in words."""
 _host = click.Choice(CONNECTED)
-_project_option = click.option(
-    "--project",
-    type=click.Path(path_type=Path),
-    help="Connect only this project: in its git-ignored settings, or for Cursor in a rule file.",
-)
-_plugin_option = click.option(
-    "--plugin", type=click.Path(path_type=Path), help="Install as a Claude Code plugin in this folder."
-)
 
 
 @operation()
 @click.argument("host", required=False, type=_host)
-@_project_option
-@_plugin_option
+@click.option(
+    "--project",
+    type=click.Path(path_type=Path),
+    help="Connect only this project: in its git-ignored settings, or for Cursor in a rule file.",
+)
+@click.option("--plugin", type=click.Path(path_type=Path), help="Install as a Claude Code plugin in this folder.")
 @click.option(
     "--private/--no-private", default=None, help="Whether a coding host's sessions may start with private memories."
 )
@@ -130,12 +126,13 @@ def _connect(
 
 @operation()
 @click.argument("host", type=_host)
-@_project_option
-@_plugin_option
+@click.option("--project", type=click.Path(path_type=Path), help="Disconnect only this project.")
+@click.option("--plugin", type=click.Path(path_type=Path), help="Remove the Claude Code plugin from this folder.")
 def disconnect(output: Output, host: str, project: Path | None, plugin: Path | None, dry_run: bool) -> None:
     """Remove perdure from a host's config. Memories stay.
 
-    A file not edited since is restored byte for byte; from any other, only perdure's own keys are removed.
+    A file you have not edited since connecting is restored byte for byte; from an edited one, only perdure's own keys
+    are removed.
 
     Example: perdure disconnect codex
     """
