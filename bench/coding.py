@@ -32,7 +32,7 @@ from bench.program import program
 from perdure.engine.repository import project_of
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.command.hooks import CommandHooks
-from perdure.store.agent_log import METHOD
+from perdure.store.agent_records import METHOD
 from perdure.text.normalise import cut_ending, match_terms
 
 FOLDER = Path("training/data/development/coding")
@@ -115,7 +115,7 @@ class Player:
         self.folder = home / "work"
         (self.folder / ".git").mkdir(parents=True)
         self.hooks = CommandHooks(
-            home / "memory", timers=False, watch=False, scopes=[str(project_of(self.folder))], agent_log_reminds=True
+            home / "memory", timers=False, watch=False, scopes=[str(project_of(self.folder))], agent_log="remind"
         )
 
     def tell(self, session: str, name: str, **values: Any) -> str:

@@ -41,7 +41,7 @@ RIVALS = 8
 ROUNDS = 20
 PATIENCE = 120.0
 SETTINGS: dict[str, Any] = {
-    "embedder": "hash", "vector_index": "lance", "recall_deadline_ms": 60_000, "index_after": {"vectors": 200},
+    "embedder": "hash", "vector_index": "lance", "recall_deadline_ms": 60_000, "index": {"vectors": 200},
     "timers": False,
 }  # fmt: skip
 ANNOUNCED = 4

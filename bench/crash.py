@@ -45,7 +45,7 @@ from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 
-SETTINGS: dict[str, Any] = {"embedder": "hash", "vector_index": "lance", "index_after": {"vectors": 5}, "timers": False}
+SETTINGS: dict[str, Any] = {"embedder": "hash", "vector_index": "lance", "index": {"vectors": 5}, "timers": False}
 """Without timers: the canary's fact has no marker."""
 AUTHOR = Author(Channel.LIBRARY)
 OPERATIONS = 70

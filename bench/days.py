@@ -5,11 +5,11 @@ python -m bench days [FOLDER] [--requests OUT] [--answers IN] --json
 FOLDER holds day scripts of the form that `training.forms` describes; by default training/data/development/days. Each is
 played twice as a host would, with the rules alone deciding what is kept (`rules`) and with the heads (`heads`), and
 compared with the labels that were written with it. Of what is to be kept: kept, missed, wrongly filed (under another
-category), wrongly replaced (no longer true by the store, though no label says so). junk: held and labelled nowhere.
-changes: what a label says is over or replaced, and taken: what of it no longer holds by the store. Of the prompts that
-need something of an earlier session: right (all of it came up), partial (some of it), missed; idle: prompts that need
-nothing, and quiet: those of them that got nothing. needs: what these need in all; met: what of it stands in the opening
-of the session, or in a block since.
+category), wrongly replaced (no longer true by the store, though it lasts and no label says so). junk: held and labelled
+nowhere. changes: what a label says is over or replaced, and taken: what of it no longer holds by the store. Of the
+prompts that need something of an earlier session: right (all of it came up), partial (some of it), missed; idle:
+prompts that need nothing, and quiet: those of them that got nothing. needs: what these need in all; met: what of it
+stands in the opening of the session, or in a block since.
 
 With --requests the librarian's requests are written to OUT. With --answers, too, the answers in IN to the requests that
 stand in OUT take effect (`librarian`), and what became of their operations is told (`operations`).
@@ -18,7 +18,7 @@ stand in OUT take effect (`librarian`), and what became of their operations is t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from perdure.clock import ManualClock
 from perdure.hooks.types import TurnContext
 from perdure.store.fact import Fact
 from perdure.store.listing import MAX_LIMIT, Filter
-from training.alike import SAME, overlap
+from training.alike import SAME, nearer, overlap
 from training.check import DATA, load
 from training.forms import Day, Kept, Turn
 
@@ -119,18 +119,24 @@ def kept(every: Sequence[Fact], labels: Iterable[Kept]) -> Counter[str]:
     """Return what is to be counted of what the store holds in the end."""
     figures: Counter[str] = Counter()
     wanted = list(labels)
-    gone = {name for label in wanted for name in (*label.replaces, *label.withdraws)}
+    gone = {name: label for label in wanted for name in (*label.replaces, *label.withdraws)}
     for label in wanted:
-        found = [fact for fact in every if overlap(fact.text, label.text) >= SAME]
+        found = [fact for fact in every if overlap(fact.text, label.text) >= SAME and not _tells(fact, label, gone)]
         figures["kept" if found else "missed"] += 1
         figures["wrongly filed"] += bool(found) and all(fact.category != label.category for fact in found)
         replaced = bool(found) and all(fact.superseded_at is not None for fact in found)
-        figures["wrongly replaced"] += replaced and label.id not in gone
+        figures["wrongly replaced"] += replaced and label.lasting and label.id not in gone
         figures["taken"] += replaced and label.id in gone
     figures["changes"] = len(gone)
     held = [fact for fact in every if fact.superseded_at is None and fact.review_state == "approved"]
     figures["junk"] = sum(all(overlap(fact.text, label.text) < SAME for label in wanted) for fact in held)
     return figures
+
+
+def _tells(fact: Fact, label: Kept, gone: Mapping[str, Kept]) -> bool:
+    """Return whether a memory says that what a label says is over, in its words: it is no memory of that itself."""
+    over = gone.get(label.id)
+    return over is not None and nearer(fact.text, over.text, label.text)
 
 
 def measure(days: Sequence[Day]) -> dict[str, dict[str, int]]:

@@ -32,7 +32,7 @@ from perdure.hooks.types import TurnContext
 FAST = 0.0002
 """Hours between two runs of a job: under a second."""
 SETTINGS: dict[str, Any] = {
-    "embedder": "hash", "vector_index": "lance", "index_after": {"vectors": 5, "seconds": 0.5}, "timers": True,
+    "embedder": "hash", "vector_index": "lance", "index": {"vectors": 5, "seconds": 0.5}, "timers": True,
     "watch": False,
     "jobs": dict.fromkeys(["prune", "files", "canary", "classify", "backup", "optimise", "reconcile", "tidy"], FAST),
     "keep": {"copies": 2}, "compare": {"vector": 0, "classify": False},

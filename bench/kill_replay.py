@@ -40,7 +40,7 @@ class Acknowledger(Listener):
 def replay(home: str, file: str, form: str, conversation: str | None, embedder: str) -> None:
     """Replay without waiting between turns, so that a kill finds work of every kind under way."""
     dialogues = read_transcript(Path(file), form, conversation)
-    with Memory.open(home, embedder=embedder, vector_index="lance", index_after={"vectors": 5}) as memory:
+    with Memory.open(home, embedder=embedder, vector_index="lance", index={"vectors": 5}) as memory:
         play_dialogues(dialogues, memory, ManualClock(start_of(dialogues)), Acknowledger(), settle=False)
 
 

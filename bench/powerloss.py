@@ -188,7 +188,7 @@ def cut_database(folder: Path, points: int, seed: int) -> tuple[Verdict, dict[st
 
         # Without timers: the canary's fact has no marker.
         after = {"vectors": 10_000, "seconds": 86_400}
-        own = {"embedder": "hash", "index_after": after, "timers": False}
+        own = {"embedder": "hash", "index": after, "timers": False}
         settings = Settings.load(own, environ={})
         actor = Actor(home, settings, chance, "d15c", tell)
         disk.on_event = on_event

@@ -41,7 +41,7 @@ FAST: dict[str, Any] = SETTINGS | {
         "prune": 0.0008, "files": 0.0008, "canary": 0.001, "classify": 0.001, "backup": 0.003, "optimise": 0.002,
         "reconcile": 0.003, "tidy": 0.002, "calibrate": 0.003,
     },
-    "keep": SETTINGS["keep"] | {"receipt_days": 0.0003, "conversation_days": 0.0003}, "retention_days": 0.0003,
+    "keep": SETTINGS["keep"] | {"receipt_days": 0.0003, "conversation_days": 0.0003, "expired_days": 0.0003},
 }  # fmt: skip
 """Three to eleven seconds between two runs. What is kept for a time is kept for half a minute, so that the store comes
 to a size at which it stays; but versions of the LanceDB table younger than an hour stay as well."""

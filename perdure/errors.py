@@ -138,7 +138,16 @@ class EndpointError(ModelError):
 
 
 class TokenBudgetError(ModelError):
-    """The tokens that the language model may use today are used up."""
+    """The tokens that the language model may use today are used up.
+
+    Attributes:
+        never: whether a whole day has too few for it.
+    """
+
+    def __init__(self, message: str, *, never: bool = False) -> None:
+        """Say what happened; `never` as in the class."""
+        super().__init__(message)
+        self.never = never
 
 
 class ExtensionError(PerdureError):

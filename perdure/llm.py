@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
-Tier = Literal["nano", "default", "heavy"]
+Tier = Literal["nano", "default"]
 """How large a model a task wants."""
 
 
@@ -20,12 +20,8 @@ class Purpose:
 
 
 WORDINGS: Final = Purpose("wordings", "nano", 300)
-DECISIONS: Final = Purpose("decisions", "nano")
-CATEGORIES: Final = Purpose("categories", "nano")
-MERGES: Final = Purpose("merges", "default")
-PATTERNS: Final = Purpose("patterns", "heavy")
 LIBRARIAN: Final = Purpose("librarian", "default", 4_000)
-PURPOSES: Final = (WORDINGS, DECISIONS, CATEGORIES, MERGES, PATTERNS, LIBRARIAN)
+PURPOSES: Final = (WORDINGS, LIBRARIAN)
 
 
 class Asker(Protocol):
@@ -34,6 +30,21 @@ class Asker(Protocol):
     def ask_json(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> Any | None:
         """Return the JSON of the answer, or None if there is none; ModelError if it did not answer as it should."""
         ...
+
+
+class Answers(Protocol):
+    """A host's own model, as the host lets it be asked: once, without tools."""
+
+    def __call__(self, prompt: str, system: str, *, tokens: int, timeout: float) -> tuple[str, int | None]:
+        """Return the answer, and how many tokens it took if that is known; ModelError if there is none.
+
+        `tokens`: of the answer, at the most. `timeout`: seconds.
+        """
+        ...
+
+
+Lent = Callable[[str], Answers]
+"""The model that a host lends: of the agent with this id."""
 
 
 class LanguageModel(Protocol):

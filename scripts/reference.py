@@ -24,8 +24,8 @@ HEAD = """\
 <!-- Written by `python -m scripts.reference`; change the commands, not this page. -->
 
 Every command has `--help`, with its options and an example. On a terminal you get tables and colours;
-in a pipe each row is one line, with tabs between its cells. Messages go to stderr. With `--json` a command prints one
-JSON object, for an error `{"error": {"kind": "NotFoundError", "message": "..."}}`.
+in a pipe each row is one line, with tabs between its cells. Messages go to stderr. With `--json`, a command prints one
+JSON object; on error, `{"error": {"kind": "NotFoundError", "message": "..."}}`.
 
 Exit codes: 0 success; 1 nothing found, a check failed, or an error; 2 a usage error, or `perdure verify` could not
 check; 130 interrupted; 141 output pipe closed.
@@ -67,7 +67,7 @@ OPENCLAW = {
     "search.min_score": "memorySearch.query.minScore",
     "search.candidates": "memorySearch.query.hybrid.candidateMultiplier",
     "search.vector_weight": "memorySearch.query.hybrid.vectorWeight / (vectorWeight + textWeight)",
-    "citations": "memory.citations",
+    "search.citations": "memory.citations",
     "flush.enabled": "compaction.memoryFlush.enabled",
     "flush.reserve_tokens": "compaction.reserveTokensFloor",
     "flush.soft_tokens": "compaction.memoryFlush.softThresholdTokens",
@@ -99,7 +99,7 @@ def reference() -> str:
     shared = [line for line, times in known.items() if times >= SHARED]
     rows = (row for name, command in said for row in _command(name, command, shared))
     return "\n".join([
-        HEAD, "## Options of many commands", "", *(f"- {line}" for line in shared), "", "## All commands", "", *rows, ""
+        HEAD, "## Common options", "", *(f"- {line}" for line in shared), "", "## All commands", "", *rows, ""
     ])  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def settings() -> str:
     tables = {name: table for name in Settings.model_fields if (table := table_of(name))}
     keys = [row for name, table in tables.items() for row in _keys(table, name)]
     return "\n".join([
-        SETTINGS_HEAD, "## All settings", "", *_settings(Settings), "", "## The keys of tables", "", *keys, ""
+        SETTINGS_HEAD, "## All settings", "", *_settings(Settings), "", "## Table keys", "", *keys, ""
     ])  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def tools() -> str:
 def _tools(declared: Sequence[Tool]) -> str:
     rows = [
         f"| `{each.name}` | {', '.join(f'`{name}`' for name in each.parameters['properties'])} | "
-        f"{_gist(_first(each.description).partition(': ')[0])} |"
+        f"{_gist(_first(_aside(each.description)).partition(': ')[0])} |"
         for each in declared
     ]
     return "\n".join(["| Tool | Takes | What it does |", "| --- | --- | --- |", *rows]) + "\n"
@@ -187,6 +187,11 @@ def _options(command: click.Command) -> list[str]:
 def _first(text: str) -> str:
     """Return the first sentence of a help text."""
     return re.split(r"(?<=[.!?])\s", " ".join(text.partition("Example: ")[0].split()), maxsplit=1)[0]
+
+
+def _aside(text: str) -> str:
+    """Return a text without what it says in parentheses."""
+    return re.sub(r" \([^()]*\)", "", text)
 
 
 def _gist(line: str) -> str:

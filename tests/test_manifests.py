@@ -36,6 +36,11 @@ def test_the_manifest_names_a_memory_that_loads_at_start() -> None:
     assert MANIFEST["activation"] == {"onStartup": True}
 
 
+def test_labels_spell_out_what_names_of_settings_shorten() -> None:
+    labels = [MANIFEST["uiHints"][name]["label"] for name in ("llmKeyEnv", "storeDirectUrl", "recallDeadlineMs")]
+    assert labels == ["LLM key variable", "Store direct URL", "Recall deadline (ms)"]
+
+
 def test_versions_are_those_of_the_project() -> None:
     assert MANIFEST["version"] == PACKAGE["version"] == PROJECT["version"]
 
@@ -85,6 +90,7 @@ def test_a_value_of_the_config_is_one_that_the_settings_take() -> None:
     assert PROPERTIES["captureLimits"]["additionalProperties"] is False
     assert PROPERTIES["recallPlacement"]["enum"] == ["head", "tail", "system"]
     assert PROPERTIES["minCosine"]["minimum"] == -1
+    assert [each["type"] for each in PROPERTIES["recallThreshold"]["anyOf"]] == ["number", "string"]
     assert PROPERTIES["sources"]["items"]["enum"] == ["memory", "sessions"]
 
 
@@ -107,7 +113,7 @@ def test_a_hint_has_words(name: str) -> None:
 @for_each("name", sorted(PROPERTIES.keys() - OWN))
 def test_a_setting_of_perdure_has_no_default_that_would_hide_the_settings_file(name: str) -> None:
     assert "default" not in PROPERTIES[name]
-    assert PROPERTIES[name].keys() & {"type", "enum"}
+    assert PROPERTIES[name].keys() & {"type", "enum", "anyOf"}
 
 
 @for_each("name", sorted(OWN))

@@ -59,7 +59,7 @@ from tests.cli.calling import call, call_json
 from tests.faulty import CountingEmbedder
 from tests.files.workshop import Workshop
 from tests.kit import AUTHOR, DAY, START, bytes_of, put, recalled, say
-from tests.loopback import Reply, chat, loopback
+from tests.loopback import Reply, Request, chat, loopback
 from tests.on_postgres import VARIABLE
 from tests.waiting import until
 
@@ -230,7 +230,7 @@ def test_row_02_vectors_in_lancedb(plain: Desk) -> None:
     assert recalled(large, "Where does the heron sleep?") == recalled(small, "Where does the heron sleep?")
     assert (CROSSOVER, FEED_FROM) == (300_000, 0.8)
     told("architecture", "LanceDB answers above a crossover", "the matrix is faster", "80% of that size")
-    told("settings", "index_crossover", "=300000`", "Number of memories at which search switches to LanceDB")
+    told("settings", "index.crossover", "=300000`", "Number of memories at which search switches to LanceDB")
 
 
 def test_row_03_scores_salience_and_access(desk: Desk) -> None:
@@ -419,7 +419,7 @@ def test_row_08_capture(desk: Desk) -> None:
     for never in ("PostgreSQL", "Rust", "I am ill", "hunter2", "sk-proj", "536-90", "4111"):
         assert not any(never in text for text in kept), never
     told("keeping", "", "perdure reads that person's new messages", "needs 10 characters",
-         "of a message over 5,000 characters, only the beginning, the end and any requests to remember are read",
+         "in a message of more than 5,000 characters, only the beginning, the end and any requests to remember are",
          "Classifiers trained on labelled messages work alongside the rules")  # fmt: skip
 
 
@@ -439,13 +439,25 @@ def test_row_09_categories_and_slots(plain: Desk) -> None:
     assert (fact.entity, fact.key, fact.value, fact.text) == ("user", "birthday", "Nov 13", "My birthday is Nov 13")
 
 
+DEBIAN = "Our server in the office runs Debian."
+SWITCHED = "The office server runs Fedora now, we switched in May."
+
+
+def _replaces_debian(request: Request) -> Reply:
+    prompt = request.body["messages"][-1]["content"]
+    shown = json.loads(prompt[prompt.index("{") :])["memories"]
+    [name] = [each["id"] for each in shown if each["text"] == DEBIAN]
+    operation = {"op": "replace", "target": name, "quote": SWITCHED, "note": SWITCHED}
+    return chat(json.dumps({"operations": [operation]}), 40)
+
+
 def test_row_10_classify_before_write(desk: Desk) -> None:
     """ "ADD — new information, store alongside existing", "UPDATE — new version of an existing fact; supersede the old
     one", "DELETE — retraction of an existing fact; mark it as superseded", "NOOP — already known; don't store";
     "send the new fact + similar existing facts to a cheap LLM"; "Classify-before-write (optional)".
 
     Otherwise: rules decide, on evidence in the two sentences, by default and without a model: likeness alone would hide
-    what is true. A model that is set is asked at the end of a turn alone, where the rules are unsure.
+    what is true. A model is asked by the librarian alone, when a conversation is at rest.
     """
     memory = desk.open()
     home = memory.store("I live in Graz.")
@@ -460,16 +472,17 @@ def test_row_10_classify_before_write(desk: Desk) -> None:
     assert [fact.id for fact in gone.gone] == [squash.id]
     assert all(memory.get(each.id).superseded_at == START for each in (home, squash))
     assert {fact.text for fact in memory.get_all()} >= {"I like the opera.", "I moved to Linz."}
-    with loopback(lambda request: chat("[]", 40)) as server:
-        asking = desk.open("asking", llm_endpoint=f"{server.url}/v1", llm_model="m")
-        asking.store("Our server in the office runs Debian.")
-        asking.store("The office server runs Fedora since May.")
-        assert server.requests == [], "whoever stores waits for no model"
-        say(asking, "The office server runs Arch since June.")
-        assert len(server.requests) == 1, "in the background of a turn, once for all of it"
+    with loopback(_replaces_debian) as server:
+        asking = desk.open("asking", llm_endpoint=f"{server.url}/v1", llm_model="m", librarian=True)
+        asking.store(DEBIAN)
+        say(asking, SWITCHED)
+        assert server.requests == [], "whoever stores or speaks waits for no model"
+        asking.admin.librarian(run=True)
+        assert len(server.requests) == 1, "with the new fact and similar existing ones"
+        assert [fact.text for fact in asking.get_all()] == [SWITCHED]
     told("keeping", "How statements are compared", "only if the two sentences show evidence of that",
-         "A language model, if configured (`llm_endpoint`), decides doubtful cases")  # fmt: skip
-    told("providers", "What leaves the machine", "| `decisions` | the end of a turn in which the rules are unsure")
+         "The `librarian`, if on, has a language model read doubtful cases later")  # fmt: skip
+    told("providers", "What leaves the machine", "| `librarian` | a conversation at rest for ten minutes")
 
 
 def test_row_11_tags(desk: Desk) -> None:
@@ -495,7 +508,7 @@ def test_row_11_tags(desk: Desk) -> None:
     with store.database.read() as connection:
         assert run(connection, "SELECT tags FROM facts WHERE id = ?", (own,))[0][0] == "nibe,modbus,hvac"
     [receipt] = looked(memory, "Which pump hums at night?", tag="hvac")
-    assert receipt.states["lance"] == "a tag is searched by keyword"
+    assert receipt.states["lance"] == "tags are searched by keyword"
     found = tool(memory, "memory_recall", query="pump", tag="hvac").details["memories"]
     assert [each["id"] for each in found] == [own]
 
@@ -514,7 +527,7 @@ def test_row_12_links(desk: Desk) -> None:
     with pytest.raises(InputError, match="strength"):
         memory.link(ids[0], ids[3], "PART_OF", 1.5)
     assert {found.fact.id: found.depth for found in memory.related(ids[0])} == {ids[1]: 1, ids[2]: 2}
-    auto = desk.open("auto", auto_link=3)
+    auto = desk.open("auto", compare={"auto_link": 3})
     first = auto.store("The harbour crane number 1 lifts heavy containers every morning.")
     desk.in_step("auto")
     auto.store("The cellar is damp.")
@@ -606,8 +619,8 @@ def test_row_15_decay_classes_and_pruning(desk: Desk) -> None:
     assert ids["session"] in memory.admin.prune(confirmed=True).removed
     told("keeping", "How long a memory is kept",
          "Memories are kept forever: whatever is captured, or stored by you or a program, stays",
-         "removed after `retention_days` (a year by default)")  # fmt: skip
-    told("jobs", "Expiry", "in no answer from that moment on", "After `retention_days` (a year by default)")
+         "removed after `keep.expired_days` (a year by default)")  # fmt: skip
+    told("jobs", "Expiry", "in no answer from that moment on", "After `keep.expired_days` (a year by default)")
 
 
 KILLED = """
@@ -1050,12 +1063,12 @@ def test_row_30_citations(plain: Desk) -> None:
     """
     folder = workspace(plain, d2026_02_24="# Servers\n\nThe staging database is heron.\n")
     for mode, shown in (("auto", (True, False)), ("on", (True, True)), ("off", (False, False))):
-        memory = plain.open(workspace=folder, citations=mode, recall_in_groups=True)
+        memory = plain.open(workspace=folder, search={"citations": mode}, recall_in_groups=True)
         for kind, is_shown in zip(("direct", "group"), shown, strict=True):
             caller = Memory(memory._engine, TurnContext(chat=kind))
             [result] = caller.files.search("staging database heron").results
             assert result.citation == ("memory/2026-02-24.md#L1-L3" if is_shown else None), (mode, kind)
-    assert Settings().citations == "auto"
+    assert Settings().search.citations == "auto"
 
 
 def test_row_31_degradation(plain: Desk) -> None:
@@ -1119,6 +1132,24 @@ def test_row_33_flush_before_a_compaction(plain: Desk) -> None:
     assert "memory/2027-01-15.md" in due.prompt
     assert memory.files.flush_due(180_000, 200_000, 0, "s") is None, "once"
     assert memory.files.flush_due(180_000, 200_000, 1, "s") is not None, "and again after the compaction"
+
+
+def test_row_33_a_compaction_is_when_the_librarian_reads(plain: Desk) -> None:
+    """What a model would save at a flush, the librarian reads in the form that it always uses, with the one question
+    that it would have asked later.
+    """
+    with loopback(lambda request: chat('{"operations": [{"op": "nothing"}]}')) as server:
+        asked: dict[str, Any] = {"llm_endpoint": server.url, "llm_model": "m", "librarian": True, "timers": False}
+        memory = plain.open(embedder="none", **asked)
+        said = [{"role": "user", "content": "The stall needs two people on Sundays."}]
+        memory.turns.after(said, True, ME)
+        assert memory.settle()
+        assert memory._engine.librarian.run() == "nothing is at rest yet; 1 turn wait"
+        memory.turns.before_compaction(said, ME)
+        assert memory.settle()
+        for did in ("nothing", "nothing to read"):
+            assert memory._engine.librarian.run() == did
+        assert len(server.requests) == 1
 
 
 def test_row_34_system_prompt_and_slot(plain: Desk) -> None:
@@ -1214,7 +1245,7 @@ def test_row_37_lancedb_words_with_fallback(plain: Desk) -> None:
     Where the document goes on with vectors alone, SQLite's own index of words answers.
     """
     texts = ["The heron sleeps in the reeds.", "My boat is called Albatross.", "The cellar floods in spring."]
-    memory = plain.open(vector_index="lance", lexical_index="lance")
+    memory = plain.open(vector_index="lance", index={"lexical": "lance"})
     for text in texts:
         memory.store(text)
     assert memory.admin.sync_index()

@@ -18,7 +18,7 @@ from perdure.consolidation import classify
 from perdure.consolidation.classify import Classified
 from perdure.engine.file_purge import Scrubbed
 from perdure.engine.jobs import DAY, run_and_wait
-from perdure.errors import AmbiguousIdError, InputError, NotFoundError
+from perdure.errors import AmbiguousIdError, InputError, NotFoundError, SettingsError
 from perdure.maintenance.backup import backup
 from perdure.maintenance.exchange import Exported, export
 from perdure.maintenance.importing import Imported, bring_in
@@ -67,7 +67,7 @@ class Admin(Facade):
             offset: number of results to skip.
             tag: only memories with this tag.
             as_of: as of this time: a date, ISO 8601 or epoch seconds.
-            include_superseded: include former versions.
+            include_superseded: include previous versions.
 
         Raises:
             InputError: limit or offset are out of range.
@@ -126,7 +126,7 @@ class Admin(Facade):
             limit: maximum number of results.
             tag: only memories with this tag.
             as_of: as of this time: a date, ISO 8601 or epoch seconds.
-            include_superseded: include former versions.
+            include_superseded: include previous versions.
 
         Raises:
             InputError: the query is empty, or the limit out of range.
@@ -240,7 +240,7 @@ class Admin(Facade):
         engine = self._engine
         return classify.classify(
             engine.store, self._audience, self._author(),
-            pause=engine.gate.pause, own=engine.categories, llm=engine.llm, dry_run=dry_run, progress=progress,
+            pause=engine.gate.pause, own=engine.categories, dry_run=dry_run, progress=progress,
         )  # fmt: skip
 
     def purge(self, *fact_ids: str) -> Purge:
@@ -282,7 +282,7 @@ class Admin(Facade):
         Raises:
             StoreError: it could not be written; what was done before is kept.
         """
-        retention = self._engine.settings.retention_days * DAY
+        retention = self._engine.settings.keep.expired_days * DAY
         return prune(self._engine.store, retention, dry_run=dry_run, confirmed=confirmed)
 
     def jobs(self) -> Mapping[str, JobState | None]:
@@ -303,24 +303,28 @@ class Admin(Facade):
         """
         return run_and_wait(self._engine.timers, name, timeout)
 
-    def librarian(self, *, run: bool = False) -> Mapping[str, Any]:
-        """Return the state of the librarian: `waiting` turns, `runs` with what each did, `failures`, `again_at`.
+    def librarian(self, *, run: bool = False, on: bool | None = None) -> Mapping[str, Any]:
+        """Return the state of the librarian: `waiting` turns, `runs` with what each did, and what is `failing`.
 
-        `tokens_a_day`: what turns as of the last week take, about; None: there were none.
+        `without` names the hosts that have no model for it. `tokens_a_day`: what turns as of the last week take, about;
+        None: there were none.
 
         Args:
-            run: first have a model read, now, all that waits; `did` then says in a line what came of it.
+            run: first have a model process all waiting turns now; `did` then says in a line what came of it.
+            on: first drop the waiting turns, `dropped` of them. False: whoever has the store open now leaves it off
+                until it is on.
 
         Raises:
-            InputError: it is to run, and is off.
+            SettingsError: it is to run, and is off.
         """
+        if run and not self._engine.settings.librarian:
+            raise SettingsError("the librarian is off; switch it on with: perdure librarian on")
         desk = self._engine.librarian
-        if run and not self._engine.may_read:
-            raise InputError("the librarian is off; switch it on with: perdure librarian on")
-        did = {"did": desk.run(now=True)} if run else {}
-        tokens = self._tokens_a_day()
+        did: dict[str, Any] = {} if on is None else {"dropped": desk.switch(on=on)}
+        did |= {"did": desk.run(now=True)} if run else {}
         waiting = sum(len(batch.turns) for batch in desk.waiting())
-        return {"waiting": waiting, "tokens_a_day": tokens, **desk.state(), **did}
+        told = {"waiting": waiting, "tokens_a_day": self._tokens_a_day(), "without": desk.without()}
+        return {**told, **desk.state(), **did}
 
     def _tokens_a_day(self) -> int | None:
         now = self._engine.clock.now()

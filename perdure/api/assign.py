@@ -22,9 +22,9 @@ class Assigned:
     """The result of an assignment, or of a dry run.
 
     Attributes:
-        source: the former scope.
+        source: the previous scope.
         target: the new scope.
-        memories: number of memories, including former versions and forgotten ones.
+        memories: number of memories, including previous versions and forgotten ones.
         conversations: number of recorded conversations.
         left: number of recorded conversations that stay, because the new scope has one with the same id.
         batch: pass this to the new owner's `undo` to reverse the assignment; None: nothing was assigned.

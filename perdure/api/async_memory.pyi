@@ -159,8 +159,8 @@ class AsyncAdmin(Twin[Admin]):
         """Return the state of the background jobs, by name; None: it was never due."""
     async def run_job(self, name: str, timeout: float=...) -> str:
         """Run a background job now and wait for it; return a one-line result."""
-    async def librarian(self, *, run: bool=...) -> Mapping[str, Any]:
-        """Return the state of the librarian: `waiting` turns, `runs` with what each did, `failures`, `again_at`."""
+    async def librarian(self, *, run: bool=..., on: bool | None=...) -> Mapping[str, Any]:
+        """Return the state of the librarian: `waiting` turns, `runs` with what each did, and what is `failing`."""
     async def inbox(self) -> Sequence[InboxTurn]:
         """Return the turns that are not captured yet, or cannot be, oldest first."""
     async def drop_turns(self, *ids: str, dry_run: bool=...) -> Sequence[InboxTurn]:

@@ -5,61 +5,77 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 from perdure.api.admin import CONVERSATION, TURN
+from perdure.api.memory import Memory
 from perdure.engine.composing import CLAUDE_CODE
 from perdure.engine.config_file import set_setting
 from perdure.engine.paths import config_file
 from perdure.engine.settings import Settings
 from perdure.errors import PerdureError
 
-if TYPE_CHECKING:
-    from perdure.api.memory import Memory
+SETTING: Final = "librarian"
+_TERMS: Final = (
+    "When a conversation goes idle or ends, and after every 20 turns, what you said in it, the surrounding text and up "
+    "to 60 memories near it are sent to a language model: claude -p for Claude Code, the agent's own for OpenClaw, a "
+    "program's own where it has one, and {elsewhere} for everything else. What it proposes takes effect only if your "
+    "own words support it. That counts against your plan and may be billed: {cost}, up to {most:,} tokens a day "
+    "(llm.daily_tokens)."
+)
 
-_SETTING: Final = "librarian"
+
+class Answer(NamedTuple):
+    """What came of an answer."""
+
+    on: bool  # what holds now: the environment may say otherwise than the settings file
+    dropped: int  # turns that waited, and wait no more
 
 
 def terms(memory: Memory | None = None) -> str:
     """Return what goes where and what it costs, by the settings and by the turns of a memory."""
     settings = Settings.load()
-    return (
-        "When a conversation rests, what you said in it, its surroundings and up to 60 of its memories go to a "
-        "language model: from Claude Code to its own, by claude -p; from elsewhere to "
-        f"{settings.llm_endpoint or 'none, as llm_endpoint is not set'}. It proposes changes, and only those that your "
-        f"own words prove take effect. It counts against your plan and may be billed: {_cost(memory)}, and at most "
-        f"{settings.llm.daily_tokens:,} tokens a day (llm.daily_tokens)."
-    )
+    elsewhere = settings.llm_endpoint or "nothing, as llm_endpoint is not set,"
+    return _TERMS.format(elsewhere=elsewhere, cost=_cost(memory), most=settings.llm.daily_tokens)
 
 
 def terms_of(folder: Path) -> str:
     """Return what goes where and what it costs, for the data folder that may be there."""
-    from perdure.api.memory import Memory
-
-    with suppress(PerdureError), Memory.open(folder, guest=True, load_model=False, watch=False) as memory:
+    with suppress(PerdureError), _opened(folder, guest=True) as memory:
         return terms(memory)
     return terms()
 
 
 def is_answered() -> bool:
     """Return whether somebody has said yes or no."""
-    return _SETTING in Settings.origins()
+    return SETTING in Settings.origins()
 
 
 def has_model(host: str) -> bool:
     """Return whether a host's turns have a model that may be asked."""
-    own = host == CLAUDE_CODE and shutil.which("claude") is not None
-    return own or Settings.load().llm_endpoint is not None
+    if host == CLAUDE_CODE:
+        return shutil.which("claude") is not None
+    return Settings.load().llm_endpoint is not None
 
 
-def keep(folder: Path, yes: bool) -> bool:
-    """Keep the answer in the settings file; return what holds now, as the environment may say otherwise."""
+def keep(folder: Path, yes: bool) -> Answer:
+    """Keep the answer in the settings file; a no holds at once in all processes that have the store open."""
     from perdure.service.client import dismiss
 
-    set_setting(config_file(), _SETTING, "true" if yes else "false")
-    # A running helper has read the settings already.
-    dismiss(folder)
-    return Settings.load().librarian
+    before, dropped = Settings.load().librarian, 0
+    set_setting(config_file(), SETTING, "true" if yes else "false")
+    if not (yes and before):
+        # What still waits was said before this answer: another way to switch it off may have left it.
+        with _opened(folder) as memory:
+            dropped = memory.admin.librarian(on=yes)["dropped"]
+        if yes:
+            # A running helper has read the settings already, and would go on without.
+            dismiss(folder)
+    return Answer(Settings.load().librarian, dropped)
+
+
+def _opened(folder: Path, *, guest: bool = False) -> Memory:
+    return Memory.open(folder, guest=guest, timers=False, watch=False, embedder="none")
 
 
 def _cost(memory: Memory | None) -> str:

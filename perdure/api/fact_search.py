@@ -13,6 +13,7 @@ from perdure.engine.engine import Engine
 from perdure.errors import InputError
 from perdure.index.vector_index import Survey, VectorHit, scan, surveyed
 from perdure.recall.aliases import spelled
+from perdure.recall.judge import judge_of
 from perdure.recall.kinds import kind_named
 from perdure.recall.query import understand
 from perdure.recall.retrievers import Legs
@@ -106,9 +107,10 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
         leg = replace(leg, index=_Scan(engine.store, leg.embedder.identity.id))
     pool = POOL * limit
     options = replace(recall_options(engine.settings), candidates=pool)
-    turn = Turn(engine.store, options, asked, narrow, leg, time.monotonic() + PATIENCE)
-    with closing(Legs(near=pool, shared=pool)) as legs:
-        ranked = legs.search(turn).ranked(turn.facts)
+    turn = Turn(engine.store, options, asked, narrow, leg, time.monotonic() + PATIENCE, shared=pool)
+    with closing(Legs(near=pool)) as legs:
+        legs.search(turn)
+    ranked = judge_of(turn).ranked(turn.facts)
     found = [each for each in ranked if chosen.holds(each.fact)]
     return [
         Hit(each.fact, each.score, each.leg, each.cosine, each.coverage, marks(each.fact)) for each in found[:limit]

@@ -17,7 +17,7 @@ from perdure.errors import InputError, StoreError, expect
 from perdure.files import registry
 from perdure.files.index import Synced
 from perdure.files.notes import append_daily_note
-from perdure.files.prompt import prompt_sections
+from perdure.files.prompt import FULL, SHOWN_CHARS, prompt_sections
 from perdure.files.roots import MAX_BYTES, Kind, Reading, Root, read_memory, read_text, scan
 from perdure.files.search import Answer, Ask, Result
 from perdure.files.transcript_log import safe_name
@@ -326,22 +326,16 @@ class Files(Facade):
     def prompt_sections(self, mode: str = "full") -> tuple[PromptSection, ...]:
         """Return the system prompt sections about memory; none unless `mode` is "full"."""
         settings = self._engine.settings
-        if mode != "full" or not settings.prompt_max_chars:
+        if mode != FULL:
             return ()
         embedder = self._engine.model.embedder()
         runtime = {
             "backend": "perdure",
             "provider": embedder.identity.model if embedder else "none",
             "sources": "+".join(settings.sources) or "none",
-            "citations": settings.citations,
+            "citations": settings.search.citations,
         }
-        return prompt_sections(
-            mode,
-            citations=settings.citations,
-            memory_md=self._memory_md(),
-            max_chars=settings.prompt_max_chars,
-            runtime=runtime,
-        )
+        return prompt_sections(mode, citations=settings.search.citations, memory_md=self._memory_md(), runtime=runtime)
 
     def _memory_md(self) -> str | None:
         if overheard(self._context, self._engine.settings):
@@ -352,7 +346,7 @@ class Files(Facade):
                 with suppress(FileNotFoundError, InputError):
                     # More than is shown, so that it is seen to go on, and that a secret at the cut is seen whole.
                     text = read_text(root, MEMORY_MD, MAX_BYTES)
-                    return text[: 2 * self._engine.settings.prompt_max_chars + SECRET_CHARS]
+                    return text[: 2 * SHOWN_CHARS + SECRET_CHARS]
         return None
 
     def _roots(self) -> list[Root]:

@@ -11,11 +11,13 @@ from perdure.api.turns import Turns
 from perdure.api.view import PATIENCE, MemoryView, Named
 from perdure.clock import Clock
 from perdure.engine.audiences import OwnersContext, audience_of
+from perdure.engine.composing import lent_by
 from perdure.engine.engine import Engine
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import InputError, SettingsError, expect
 from perdure.hooks.types import TurnContext
+from perdure.llm import LanguageModel, Lent
 from perdure.store import lifecycle, links, search
 from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from perdure.api.aliases import Aliases
     from perdure.api.status import Status
     from perdure.api.upkeep import Upkeep
-    from perdure.llm import LanguageModel
     from perdure.store.undo import Undone
 
 _MEANT = {"user_id": "user", "agent_id": "agent", "path": "home", "folder": "home", "scope": "scopes"}
@@ -49,7 +50,7 @@ class Memory(MemoryView):
     ) -> None:
         """Open the store of this machine's user; `open` takes a folder and all other options."""
         if engine is None and context is None:
-            engine, context = _opened(TurnContext(host="library"), llm=_model(llm))
+            engine, context = _opened(TurnContext(host="library"), lent=_lent(llm))
         if not isinstance(engine, Engine) or context is None:
             raise InputError("open a memory with Memory() or Memory.open(FOLDER)")
         super().__init__(engine, context)
@@ -68,6 +69,7 @@ class Memory(MemoryView):
         whole: bool = False,
         load_model: bool = True,
         llm: LanguageModel | None = None,
+        lent: Mapping[str, Lent] | None = None,
         **settings: Any,
     ) -> Memory:
         """Open the store, creating it if need be. Without arguments it works in the user's own scope.
@@ -89,6 +91,7 @@ class Memory(MemoryView):
                 only what the model would almost certainly recall too, and the receipt says so.
             llm: your program's language model, a function or a LangChain chat model. With `librarian=True` it reads, at
                 rest, what is said through this memory; alone it changes nothing.
+            lent: language models that hosts lend to the librarian, by the host's name.
             settings: any setting by name.
 
         Raises:
@@ -110,11 +113,8 @@ class Memory(MemoryView):
         expect(clock, Clock | None, "a Clock", "clock")
         kind = OwnersContext if whole and agent is None and user is None and not scopes else TurnContext
         context = kind(agent_id=agent, user_id=user, scopes=tuple(scopes), host="library")
-        return cls(
-            *_opened(
-                context, home, settings, host_config, clock=clock, guest=guest, load_model=load_model, llm=_model(llm)
-            )
-        )
+        given = {"clock": clock, "guest": guest, "load_model": load_model, "lent": {**(lent or {}), **_lent(llm)}}
+        return cls(*_opened(context, home, settings, host_config, **given))
 
     def for_user(
         self, user: str, *, agent: str | None = None, project: str | None = None, session: str | None = None
@@ -251,10 +251,10 @@ class Memory(MemoryView):
         self.close()
 
 
-def _model(llm: LanguageModel | None) -> LanguageModel | None:
+def _lent(llm: LanguageModel | None) -> Mapping[str, Lent]:
     if llm is not None and not callable(llm) and not hasattr(llm, "invoke"):
         raise InputError(f"llm is {type(llm).__name__}; pass a function (system, prompt, schema), or a LangChain model")
-    return llm
+    return lent_by(llm)
 
 
 def _opened(

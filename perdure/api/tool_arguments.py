@@ -14,6 +14,7 @@ from pydantic.json_schema import SkipJsonSchema
 from perdure.errors import refused
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import tags_of
+from perdure.store.links import TYPES
 from perdure.store.triggers import LONGEST, MOST
 from perdure.text.clean import clean
 from perdure.text.timestamps import moment
@@ -41,7 +42,8 @@ def _several(value: Any) -> Any:
     return [value]
 
 
-_LINKS = ("RELATED_TO", "CAUSED_BY", "PART_OF", "DEPENDS_ON", "CONTRADICTS", "INSTANCE_OF", "DERIVED_FROM")
+_LINKS = tuple(each for each in TYPES if each not in ("SUPERSEDES", "CORRECTS"))
+"""Types of links that are made by hand; the others come of what is stored."""
 _DECAYS = ("permanent", "durable", "normal", "short", "session", "ephemeral")
 """Classes shown to a model; the others are aliases of these."""
 Words = Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -54,9 +56,10 @@ Triggers = Annotated[
     Field(max_length=MOST),
     BeforeValidator(_several),
 ]
-Tag = Annotated[Tags, WithJsonSchema({"type": "string"})]
-Time = Annotated[float, BeforeValidator(moment), WithJsonSchema({"type": "string"})]
+_Tag = Annotated[Tags, WithJsonSchema({"type": "string"})]
+_Time = Annotated[float, BeforeValidator(moment), WithJsonSchema({"type": "string"})]
 _Count = Annotated[int, Field(ge=1)]
+_Few = Annotated[int, Field(ge=1, le=20)]
 _Decay = Annotated[
     str, BeforeValidator(partial(_chosen, LIFETIMES, _DECAYS)), WithJsonSchema({"enum": _DECAYS, "type": "string"})
 ]
@@ -65,13 +68,16 @@ _LinkType = Annotated[
 ]
 Maybe = SkipJsonSchema[None]
 """An optional argument; providers differ in how they treat "null" in a schema."""
+UNTOLD: dict[str, Any] = {"untold": True}
+"""Marks an argument that is accepted but not shown to a model: every word of a schema is in every request."""
+_Tagged = Annotated[_Tag | Maybe, Field(description="Only memories with this tag.")]
+_AsOf = Annotated[_Time | Maybe, Field(description="As of this time: a date, ISO 8601 or epoch seconds.")]
+_Former = Annotated[bool, Field(description="Include previous versions.", json_schema_extra=UNTOLD)]
 WHEN = (
-    "Short prompts, in the user's words, for which this matters although they do not mention it."
+    "Short prompts, in the user's words, where this memory matters though they don't mention it."
     " For 'I'm allergic to penicillin': 'what can I take for my sore throat'."
 )
 """What a model is told of triggers."""
-UNTOLD: dict[str, Any] = {"untold": True}
-"""Marks an argument that is accepted but not shown to a model: every word of a schema is in every request."""
 _SAME = tuple(
     frozenset(names.split())
     for names in (
@@ -136,10 +142,10 @@ class Recall(Arguments):
 
     query: Words | Maybe = Field(None, description="What to look for, in words.")
     memory: Id | Maybe = Field(None, description="Number or id of a memory that was shown to you.")
-    limit: int = Field(6, ge=1, le=20, description="Maximum number of memories.")
-    as_of: Time | Maybe = Field(None, description="As of this time: a date, ISO 8601 or epoch seconds.")
-    include_superseded: bool = Field(False, json_schema_extra=UNTOLD)
-    tag: Tag | Maybe = Field(None, description="Only memories with this tag.")
+    limit: _Few = Field(6, description="Maximum number of memories.")
+    as_of: _AsOf = None
+    include_superseded: _Former = False
+    tag: _Tagged = None
     entity: Short | Maybe = Field(None, description="Only memories about this person, project or thing.")
     category: Short | Maybe = Field(None, description="Only memories of this category, such as decision.")
 
@@ -160,12 +166,12 @@ class Store(Arguments):
 
     text: str = Field(min_length=3, max_length=2_000, description="One self-contained sentence.")
     category: Short | Maybe = Field(None, description="fact, preference, decision, entity...; default: detected.")
-    importance: float = Field(0.5, ge=0, le=1, description="0 to 1.")
+    importance: _Share = Field(0.5, description="0 to 1.")
     entity: Short | Maybe = Field(None, description="What it is about; the user is `user`.")
     key: Short | Maybe = Field(None, description="Attribute, such as birthday.")
     value: Short | Maybe = Field(None, description="Value of the attribute.")
     why: Words | Maybe = Field(None, description="The reason for a decision.")
-    tags: Tags | Maybe = Field(None, description="In place of detected tags: a list, or comma-separated.")
+    tags: Tags | Maybe = Field(None, description="Replaces the detected tags: a list, or comma-separated.")
     supersedes: Id | Maybe = Field(None, description="Id of the memory it replaces.")
     triggers: Triggers | Maybe = Field(None, description=WHEN)
     decay_class: _Decay | Maybe = Field(
@@ -177,7 +183,7 @@ class Store(Arguments):
 class Update(Arguments):
     """Correct a memory, given the #id after its note, in the same turn as the user's correction.
 
-    Give new words, category, importance, tags or triggers. The former version stays in the history.
+    Give new words, category, importance, tags or triggers. The previous version stays in the history.
     """
 
     memory: Id = Field(description="Its id.")
@@ -208,17 +214,16 @@ class Forget(Arguments):
 
 
 class Lookup(Arguments):
-    """Show what is known about an entity (a person, project or thing; the user is `user`) or, with `key`, about one
-    attribute of it, such as birthday.
+    """Show what is known about an entity (a person, project or thing; the user is `user`).
 
-    Exact names only, no semantic search.
-    """  # noqa: D205 - one sentence
+    With `key`, only one attribute of it, such as birthday. Exact names only, no semantic search.
+    """
 
     entity: Short = Field(description="A person, project or thing; the user is `user`.")
     key: Short | Maybe = Field(None, description="Attribute, such as birthday.")
-    tag: Tag | Maybe = Field(None, description="Only memories with this tag.")
-    as_of: Time | Maybe = Field(None, description="As of this time: a date, ISO 8601 or epoch seconds.")
-    include_superseded: bool = Field(False, json_schema_extra=UNTOLD)
+    tag: _Tagged = None
+    as_of: _AsOf = None
+    include_superseded: _Former = False
 
 
 class Link(Arguments):
@@ -227,7 +232,7 @@ class Link(Arguments):
     source: Id = Field(description="Id of the memory the link starts from.")
     target: Id = Field(description="Id of the other memory.")
     type: _LinkType = Field("RELATED_TO", description="How source relates to target.")
-    strength: float = Field(1.0, ge=0, le=1, description="0 to 1.")
+    strength: _Share = Field(1.0, description="0 to 1.")
 
 
 class Search(Arguments):
@@ -237,8 +242,8 @@ class Search(Arguments):
     """
 
     query: Words = Field(description="What to look for, in words.")
-    maxResults: int = Field(6, ge=1, le=20, description="Maximum number of passages.")
-    minScore: _Share | Maybe = Field(None, description="Minimum score of a passage.")
+    maxResults: _Few | Maybe = Field(None, description="Maximum number of passages; default: from settings.")
+    minScore: _Share | Maybe = Field(None, description="Minimum score of a passage; default: from settings.")
 
 
 class Get(Arguments):
@@ -270,4 +275,4 @@ class Prune(Arguments):
 class Reflect(Arguments):
     """Find patterns in what was said in recent days and store them as memories."""
 
-    days: int = Field(14, ge=1, le=365, description="Days to look back.")
+    days: int = Field(14, ge=1, le=36_500, description="Days to look back.")

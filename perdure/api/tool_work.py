@@ -116,14 +116,21 @@ def store(caller: ToolCaller, given: arguments.Store) -> Answer:
 
 def update(caller: ToolCaller, given: arguments.Update) -> Answer:
     """Change a memory."""
-    old = caller.changeable(given.memory)
+    old, channel = caller.changeable(given.memory), caller.channel
     values = given.model_dump(exclude={"memory", "triggers"}, exclude_none=True)
     # Triggers alone change nothing of what the user said.
     heard = not values or caller.heard(given.text or old.text, old, given.value or "")
     if not heard and not caller.may_replace(old):
         return _consult(caller, given, "memory", old, caller.version(old, values))
     aimed = {} if given.triggers is None else {"triggers": given.triggers}
-    done = caller.update(old.id, **caller.theirs(values), **aimed)
+    try:
+        done = caller.update(old.id, **caller.theirs(values), **aimed)
+    except NotFoundError:
+        # What the user said in the turn may have taken its place meanwhile.
+        if caller.changeable(given.memory).id == old.id:
+            raise
+        caller.channel = channel
+        return update(caller, given)
     return _reported(caller, f"Changed; its id is now {_short(done.id)}.", {}, done)
 
 
@@ -135,12 +142,7 @@ def forget(caller: ToolCaller, given: arguments.Forget) -> Answer:
             return Answer("Nothing in memory matches, so there is nothing to forget.")
         text = f"{choice.text}\nNothing has been forgotten yet. Call memory_forget again with the id of the right one."
         return Answer(text, choice.details)
-    return forget_one(caller, given, given.memory or "")
-
-
-def forget_one(caller: ToolCaller, given: arguments.Arguments, named: str) -> Answer:
-    """Forget the memory that the argument `memory` names."""
-    old = caller.changeable(named)
+    old = caller.changeable(given.memory or "")
     if not caller.heard(None, old) and not caller.may_replace(old):
         return _consult(caller, given, "memory", old, None)
     fact = caller.forget(old.id)
@@ -292,7 +294,7 @@ def _consult_prune(caller: ToolCaller) -> Answer:
     )
     question = f"Remove permanently from memory?\n\n{what}{f', such as {shown}' if shown else ''}"
     confirm: dict[str, Any] = {"question": question, "memory": None, "old": shown, "new": None, "arguments": {}}
-    return Answer("The user is asked first. Nothing has been removed yet.", {"confirm": confirm}, refused=True)
+    return Answer("The user will be asked first. Nothing has been removed yet.", {"confirm": confirm}, refused=True)
 
 
 def _question(given: arguments.Arguments, names: str, old: Fact, new: SafeFact | None) -> Answer:
@@ -307,15 +309,18 @@ def _question(given: arguments.Arguments, names: str, old: Fact, new: SafeFact |
         "new": after,
         "arguments": again.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True),
     }  # fmt: skip
-    text = f"Memory {_short(old.id)} is what the user said, so they are asked first. Nothing has been changed yet."
+    text = (
+        f"Memory {_short(old.id)} is something the user said, so they will be asked first. "
+        "Nothing has been changed yet."
+    )
     return Answer(text, {"id": old.id, "confirm": confirm}, refused=True)
 
 
 def _waiting(caller: ToolCaller, old: Fact, new: SafeFact | None) -> Answer:
     asked = caller.ask(old, new)
     text = (
-        f"Nothing was {'forgotten' if new is None else 'changed'}: memory {_short(old.id)} is what the user said, and "
-        f"is unchanged. Your request is pending as {_short(asked.id)}; tell them to decide with "
+        f"Nothing was {'forgotten' if new is None else 'changed'}: memory {_short(old.id)} is something the user "
+        f"said, and is unchanged. Your request is pending as {_short(asked.id)}; tell them to decide with "
         "`perdure review approve "
         f"{_short(asked.id)}` or `perdure review reject {_short(asked.id)}`."
     )

@@ -14,7 +14,7 @@ from perdure.engine.composing import in_turn
 from perdure.errors import InputError, expect
 from perdure.hooks.types import Message, Messages, Opening, Recall, TurnContext
 from perdure.parts import part
-from perdure.recall.agent_log import Act
+from perdure.recall.past_failures import Act
 from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt
 from perdure.speech.author import uses_tools, vouched_for
@@ -37,7 +37,7 @@ def _history(messages: Messages) -> Messages:
     """Return a host's messages with roles as they are known here."""
     if isinstance(messages, str | bytes | Mapping):
         kind = type(messages).__name__
-        raise InputError(f"messages are a {kind}; give a list, as [{{'role': 'user', 'content': 'I own a boat.'}}]")
+        raise InputError(f"messages is a {kind}; pass a list, such as [{{'role': 'user', 'content': 'I own a boat.'}}]")
     # What hosts write there need not be hashable.
     others = tuple(_ROLES)
     return [
@@ -205,7 +205,7 @@ class Turns(Facade):
         """Return what fixed an earlier failure in this project related to what a tool is about to do; None: nothing.
 
         Related means: the command that failed, a file that was changed before it passed, or the error the session has
-        just met; each once per session, and none where the setting `agent_log_reminds` is off.
+        just met; each once per session, and none unless the setting `agent_log` is `remind`.
 
         Args:
             given: the tool's input as the host has it: `command`, or `file_path` with what is written.

@@ -40,9 +40,8 @@ class Upkeep(Facade):
         engine, home = self._engine, self._home()
         view = View(Audience(frozenset({home}), home), engine.clock.now())
         return consolidate(
-            engine.store, view, self._author(), engine.writer,
-            cosine=COSINE if cosine is None else cosine,
-            llm=engine.llm, dry_run=dry_run, pause=engine.gate.pause, progress=progress,
+            engine.store, view, self._author(), cosine=COSINE if cosine is None else cosine,
+            dry_run=dry_run, pause=engine.gate.pause, progress=progress,
         )  # fmt: skip
 
     def reflect(
@@ -70,7 +69,7 @@ class Upkeep(Facade):
         window = Window(DAYS if days is None else days, OBSERVATIONS if observations is None else observations)
         return reflect(
             engine.store, home, self._author(channel), engine.writer, window,
-            llm=engine.llm, dry_run=dry_run, pause=engine.gate.pause,
+            dry_run=dry_run, pause=engine.gate.pause,
         )  # fmt: skip
 
     def distill(self, *, dry_run: bool = False, progress: Progress = no_progress) -> Distilled:

@@ -62,9 +62,9 @@ class MemoryView(Facade):
         """Store a text as it is, or what capture finds in messages. The first call waits until the model is loaded.
 
         Args:
-            said: a text; or a list of messages, as `[{"role": "user", "content": "I own a boat."}]`, in the form of
-                OpenAI, Anthropic, Google or LangChain, whose own objects are accepted. Only what a person said is read;
-                tool calls, their results, images and system messages are ignored.
+            said: a text, or a list of messages, such as `[{"role": "user", "content": "I own a boat."}]`, in the form
+                of OpenAI, Anthropic, Google or LangChain, whose own objects are accepted. Only what a person said is
+                read; tool calls, their results, images and system messages are ignored.
             given: for a text, the arguments of `store`; for messages `metadata`, for all memories made of them.
 
         Returns:
@@ -272,9 +272,9 @@ class MemoryView(Facade):
         Args:
             prompt: the user's prompt.
             as_of: recall as of this time: a date, ISO 8601 or epoch seconds.
-            include_superseded: include former versions.
+            include_superseded: include previous versions.
             tag: only memories with this tag, found by keyword: nothing is embedded.
-            expand: also search rewordings by the language model; None: as `recall_expansion` says.
+            expand: also search rewordings by the language model; None: as `llm.expansion` says.
             receipt_to: receives the receipt, for `why`; then nothing is counted or written to the store.
         """
         wanted = None if tag is None else tags_of(tag)

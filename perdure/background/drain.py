@@ -164,4 +164,4 @@ class Drain:
             # Poisoned: it would fail for ever. It is put aside and reported, never dropped.
             self.store.park(str(entry.get("id")), type(error).__name__, json.dumps(dict(entry)))
             fail_point("drain.parked")
-            _log.warning("inbox entry %s was parked: %s", entry.get("id"), type(error).__name__)
+            _log.warning("inbox entry %s was set aside: %s; see perdure review", entry.get("id"), type(error).__name__)

@@ -253,7 +253,7 @@ class FileSync:
         try:
             done = self.index.embed(embedder, FEW, self.gate.pause)
         except ModelError as error:
-            _log.warning("files are searched by keyword for now: %s", type(error).__name__)
+            _log.warning("files are searched by keyword only for now: %s", type(error).__name__)
             return
         if done == FEW:
             self.start_worker()

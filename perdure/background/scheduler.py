@@ -156,7 +156,7 @@ class Scheduler:
             return self._run_here(job)
         self._want(name)
         self.start_worker()
-        return "handed to the worker"
+        return "passed to the worker"
 
     def remind(self) -> None:
         """Start the worker again if it ended before it took what is wanted from it."""

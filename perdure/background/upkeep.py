@@ -19,7 +19,7 @@ UNFINISHED = 86_400.0
 def rotate(store: Store, keep: int) -> str:
     """Write a verified backup, remove the oldest beyond `keep` and what was unfinished; return one line about it."""
     if store.database.shared:
-        return "PostgreSQL has backups of its own"
+        return "PostgreSQL has its own backups"
     made = backup(store)
     old = [file for file in backups(store.folder) if file.kind == "backup" and file.path != made][keep - 1 :]
     for file in old:

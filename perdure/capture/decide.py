@@ -45,10 +45,6 @@ class Verdict:
 SPEAKER = "speaker"
 """Under this name the metadata of a fact hold who said it, in a conversation of several people."""
 CANDIDATES = 10
-SURE = 0.75
-"""A decision of less confidence is left to a judge, if there is one."""
-RELATED = 0.35
-"""Cosine from which on a new statement may have to do with a known one, as far as a judge is concerned."""
 NAMED = 0.6
 """Cosine from which on a statement that speaks of a change is taken to mean a known one, which is then marked."""
 MAX_COMPARED = 16_000
@@ -123,15 +119,14 @@ def decide(
     view: View,
     near: Sequence[VectorHit] = (),
     levels: Levels = Levels(),
-    twins: Sequence[str] = (),
 ) -> Decision:
     """Compare a new fact with those of its own scope.
 
     Without evidence it is added beside the old: nothing is ever overwritten on a guess. What says the same on a weaker
-    word (`twins`: ids known to) is passed over, as if it were not there, and gives its place up. `view` is that of the
-    scope it would be written to; the nearest by their vectors, best first, are hints that are checked here.
+    word is passed over, as if it were not there, and gives its place up. `view` is that of the scope it would be
+    written to; the nearest by their vectors, best first, are hints that are checked here.
     """
-    passed = list(twins)
+    passed: list[str] = []
     while True:
         found = _compared(connection, fact, view, near, levels, passed)
         if found.action is not Action.NOOP or found.target is None:
@@ -162,7 +157,7 @@ def _compared(
         facts = every(connection, view)
         meant = [old for order in orders for old in among(order, facts).clear]
         return permitted(fact, meant, Decision(Action.DELETE, meant[0].id, ASKED_TO_FORGET, 0.9)) if meant else NEW
-    found = candidates(connection, fact, view, near)
+    found = _candidates(connection, fact, view, near)
     known = [old for old in found if old.id not in passed and old.metadata.get(SPEAKER) == fact.metadata.get(SPEAKER)]
     if levels.vector:
         cosines = {hit.id: hit.cosine for hit in near}
@@ -172,7 +167,7 @@ def _compared(
     return permitted(fact, known, _classified(fact, known, near)) if levels.classify else NEW
 
 
-def candidates(connection: Connection, fact: Fact, view: View, near: Sequence[VectorHit]) -> list[Fact]:
+def _candidates(connection: Connection, fact: Fact, view: View, near: Sequence[VectorHit]) -> list[Fact]:
     """Return the facts that a new one is compared with: of its slot, near in meaning, with rare words in common."""
     found = lookup(connection, fact.entity, fact.key, view, CANDIDATES) if fact.entity and fact.key else []
     found += by_ids(connection, [hit.id for hit in near[:CANDIDATES]], view).values()
@@ -229,14 +224,9 @@ def _classified(fact: Fact, known: Sequence[Fact], near: Sequence[VectorHit]) ->
     denied = next(((verdict, old) for verdict, old in verdicts if verdict.doubtful), None)
     if denied is not None:
         return Decision(Action.ADD, None, denied[0].reason, denied[0].confidence, denied[1].id)
-    related = any(cosines.get(old.id, 0.0) >= RELATED or _shared(old, fact) > 1 for old in known)
-    return replace(NEW, confidence=0.5) if related else NEW
+    return NEW
 
 
 def _chosen(found: Sequence[tuple[Verdict, Fact]], holder: Fact | None) -> tuple[Verdict, Fact]:
     """Return the verdict that decides: that on the holder of the slot, else the surest, else that on the newest."""
     return max(found, key=lambda each: (each[1] is holder, each[0].confidence, each[1].effective_date))
-
-
-def _shared(old: Fact, new: Fact) -> int:
-    return len(read(old.text).terms & read(new.text).terms)

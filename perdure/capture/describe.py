@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from perdure.capture.language import CODES, foreign_category, foreign_slot, language, language_of
-from perdure.capture.slots import USER, Slot, base_forms, find_slot
+from perdure.capture.moments import is_of_replies
+from perdure.capture.slots import CONVENTION, USER, Slot, base_forms, find_slot
 from perdure.capture.statements import Statement
 from perdure.errors import SettingsError, refused
 from perdure.regex import lazy
@@ -78,12 +79,17 @@ def extract_tags(text: str, entity: str | None = None, patterns: TagPatterns = P
 
 def describe(statement: Statement, own: CategoryPatterns = ()) -> Description:
     """Describe a statement, with one's own categories first."""
+    if statement.cue == "convention" and _BEFALLS.match(fold(statement.text)):
+        statement = replace(statement, cue="factual")
     text = statement.text.rstrip(" .!")
     code = language_of(statement.text)
     slot = slot_of(statement.text, code)
+    if slot is None and is_of_replies(text):
+        slot = Slot(CONVENTION, text[:MAX_FIELD], "always")
     reason = _REASON.search(text)
     configured = (name for name, pattern in own if pattern.search(statement.text))
-    told = statement.category or foreign_category(statement.cue, code)
+    rule = "decision" if slot and slot.entity == CONVENTION else None
+    told = statement.category or rule or foreign_category(statement.cue, code)
     category = next(configured, None) or told or _category(statement, slot)
     return Description(category, slot, _clipped(reason[1]) if reason else None)
 
@@ -103,10 +109,11 @@ def importance(category: str, statement: Statement) -> float:
 def is_own(text: str, slot: Slot | None) -> bool:
     """Return whether a statement is the user's wherever it is said; any other belongs to the repository it is said in.
 
-    It is if it is plainly personal (`data/slots.toml` and `personal` of the language), or said for all projects.
+    It is if it is plainly personal (`data/slots.toml` and `personal` of the language), if it says how answers are to
+    look, or if it is said for all projects.
     """
     speaks, folded = language(language_of(text)), fold(text)
-    if speaks.personal.search(folded):
+    if speaks.personal.search(folded) or is_of_replies(text):
         return True
     if slot is None:
         return False
@@ -121,7 +128,7 @@ def is_own(text: str, slot: Slot | None) -> bool:
 def _category(statement: Statement, slot: Slot | None) -> str:
     # The order of the hybrid-memory system: a decision is often worded as a preference, not the other way round.
     if slot is not None:
-        return "decision" if slot.entity in ("decision", "convention") else _of_slot(slot)
+        return "decision" if slot.entity == "decision" else _of_slot(slot)
     if statement.cue == "convention":
         return "decision"
     folded = fold(statement.text)
@@ -140,6 +147,7 @@ def _of_slot(slot: Slot) -> str:
 
 
 _REASON = listed("capture", "grammar", "reason")
+_BEFALLS = listed("capture", "grammar", "befalls")
 _BEHIND = listed("capture", "grammar", "behind_name")
 _CATEGORIES = tuple((kind, listed("capture", "grammar", kind)) for kind in ("decision", "preference", "entity"))
 _IDENTITY = word_set("name nickname alias email phone username handle website")

@@ -55,7 +55,7 @@ def over(old: Fact, new: Fact) -> Evidence | None:
     if _limited(old.text, new.text) or read(old.text).denied:
         return None
     for clause in parts(new.text):
-        folded = fold(clause)
+        folded = _NOT_ANY_MORE.sub(r"no longer \g<1>", fold(clause))
         if END.search(folded):
             ended = read(END.sub(" has ", folded))
             for told in parts(old.text):
@@ -80,6 +80,12 @@ def denies(old: Fact, new: Fact) -> bool:
     before, after = read(old.text), read(new.text)
     other = before.denied != after.denied and len(before.terms) > 1 and before.terms == after.terms
     return other and same_people(before, after)
+
+
+def may_change(text: str) -> bool:
+    """Return whether a text says, whatever it is about, that something is over or otherwise than it was."""
+    folded = fold(text)
+    return not LIMITED.search(folded) and any(cue.search(folded) for cue in (END, FRAMING, FORMER))
 
 
 def speaks_of_change(old: Fact, new: Fact) -> bool:
@@ -271,6 +277,8 @@ def _written(text: str, terms: frozenset[str]) -> str:
     return " ".join(word for word in re.findall(r"[\w.:/+#'-]*\w[+#]*", text) if stems(plain(word)) & terms)
 
 
+_NOT_ANY_MORE = lazy(r"\bnot (.{1,60}?),? any ?(?:more|longer)\b")
+"""What denies it is a part of what ends it, as in "no longer"."""
 _DATED = lazy(r"(?:\w+ ){0,2}\w+ \(\d{4}-\d\d-\d\d[^)]*\)")
 _PAST = lazy(r"\b(?:was|were|had|used to|lived|worked|stayed|formerly|former|previously|before|until|once)\b")
 _PLACES = frozenset(["location", "city", "country", "hometown"])

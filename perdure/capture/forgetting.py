@@ -100,8 +100,8 @@ def told(done: Sequence[Meant], batch: str) -> str:
             lines.append(f"Forgotten just now: {count} about {subject}, {ids}; undo: perdure undo {batch}.")
         elif each.several:
             lines.append(
-                f"Not forgotten yet: several memories may be meant by {subject}: {ids}. Ask the user which; then "
-                '"all", "the first one" or "all but the second" is understood.'
+                f"Not forgotten yet: {subject} could mean several memories: {ids}. Ask the user which; they can answer "
+                '"all", "the first one" or "all but the second".'
             )
         else:
             lines.append(f"Nothing is remembered about {subject}, so nothing was forgotten.")

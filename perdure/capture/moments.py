@@ -24,10 +24,16 @@ def moments(sentences: Sequence[str]) -> list[bool]:
         folded = fold(sentence)
         persona, wish = _starts("persona", folded), _starts("urges", folded) or not _holds("own", folded)
         plays |= persona
-        order = _starts("order", folded) and not _holds("lasting", folded)
+        order = (_starts("order", folded) or _starts("bounds", folded)) and not _holds("lasting", folded)
         within = (plays or _holds("within", folded)) and wish
         found.append(persona or order or within or _holds("once", folded))
     return found
+
+
+def is_of_replies(text: str) -> bool:
+    """Return whether a text is an order how answers are to look, for now or for good."""
+    before = rf"(?:{table('capture', 'moment')['openers']}|(?:{_words('lasting')}),? )*(?:"
+    return _pattern("order", before).match(fold(text)) is not None
 
 
 def _starts(kind: str, folded: str) -> bool:
@@ -40,6 +46,11 @@ def _holds(kind: str, folded: str) -> bool:
 
 @cache
 def _pattern(kind: str, before: str) -> re.Pattern[str]:
+    return re.compile(f"{before}{_words(kind)})" + ("" if kind in ("persona", "urges") else r"(?!\w)"))
+
+
+def _words(kind: str) -> str:
     """Return what the languages have of a kind, as one pattern: their words differ, and messages mix them."""
-    words = (each for of in table("capture", "moment").values() if isinstance(of, dict) for each in of[kind])
-    return re.compile(f"{before}{'|'.join(words)})" + ("" if kind in ("persona", "urges") else r"(?!\w)"))
+    return "|".join(
+        each for of in table("capture", "moment").values() if isinstance(of, dict) for each in of.get(kind, ())
+    )

@@ -6,16 +6,18 @@ import datetime as dt
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from perdure.capture.decide import SPEAKER, Action, Decision, own_view
 from perdure.capture.describe import CategoryPatterns, describe, importance, is_own
+from perdure.capture.evidence import may_change
 from perdure.capture.forgetting import forget, meant
 from perdure.capture.lifetimes import timed
 from perdure.capture.promote import offer
 from perdure.capture.rules import guarded
-from perdure.capture.statements import CaptureRule, Choice, Statement, statements
+from perdure.capture.statements import WEAK, CaptureRule, Choice, Heard, Statement, capital, statements
 from perdure.capture.writing import Prepared, Writer, Written
 from perdure.hooks.types import Channel
 from perdure.regex import lazy
@@ -42,6 +44,8 @@ _UNSURE = 0.5
 _NEIGHBOURS = 8
 ASKED_TO_REMEMBER = "rule:remember"
 """How a fact was extracted that `_draft` made of the cue "remember"."""
+CHANGE = "change"
+"""The cue of what is worth keeping only where it changes what is known."""
 _ITSELF = lazy(r"\b(?:i|i'(?:m|ve|ll|d)|me|my|mine|myself|we|us|our)\b")
 
 
@@ -97,9 +101,7 @@ class Capturer:
             return []
         users, assistants = _split(entry["messages"])
         shown = self._shown(entry["cursor"])
-        prepared = self._writer.judged(
-            self._prepared(self._drafts(users, entry, self._choice), pause), self._store.clock.now()
-        )
+        prepared = self._prepared(self._drafts(users, entry, partial(_chosen, self._choice)), pause)
         if assistants:
             before = _heard(users, shown, self._store.key)
             self._note(_worldly(self._drafts(assistants, entry)), before, entry, pause)
@@ -167,6 +169,11 @@ class Capturer:
             if repeats.target is None:
                 return Written(prepared.fact, repeats)
             prepared = replace(prepared, verdict=repeats)
+        if prepared.fact.extraction_method == f"rule:{CHANGE}":
+            decided = self._writer.decide(tx, prepared)
+            if decided.action not in (Action.UPDATE, Action.DELETE):
+                return Written(prepared.fact, Decision(Action.NOOP, None, "changes nothing that is known"))
+            prepared = replace(prepared, verdict=decided)
         # An order to remember always counts.
         reason = guard.reason() if prepared.fact.extraction_method != ASKED_TO_REMEMBER else None
         if reason is not None:
@@ -219,6 +226,14 @@ def _held(tx: Transaction, prepared: Prepared, reason: str) -> Written:
             return Written(tx.reinforce(twin.id), Decision(Action.NOOP, twin.id, "said before"))
     added = tx.add(_on_hold(fact, reason), prepared.vector)
     return Written(added, Decision(Action.ADD, None, reason))
+
+
+def _chosen(choice: Choice | None, heard: Heard) -> Sequence[Statement] | None:
+    """Return what a choice keeps of a sentence; if that is nothing, the sentence, where it may change what is known."""
+    kept = choice(heard) if choice is not None else None
+    if kept or (kept is None and heard.stated) or heard.code != "en" or not may_change(heard.text):
+        return kept
+    return [Statement(capital(heard.text), CHANGE, WEAK)]
 
 
 def _author(channel: Channel, entry: Mapping[str, Any]) -> Author:

@@ -19,7 +19,7 @@ from perdure.store.fact import is_single_valued
 from perdure.text.lexicon import PARTS, filled, kin, listed, table, word_set
 from perdure.text.normalise import fold
 
-USER = "user"
+USER, CONVENTION = "user", "convention"
 MAX_FIELD = 100
 MAX_READ = 1_000
 """Characters of a statement that are read: what somebody says of one thing stands at its beginning."""
@@ -243,7 +243,7 @@ def _convention(match: re.Match[str]) -> Slot | None:
         # "From now on I live in Linz" is no rule to go by.
         return told
     rule = _WHO_DOES.sub("", _TAIL.sub("", trimmed(found["value"])))
-    return Slot("convention", rule, how) if len(rule) > 2 else None
+    return Slot(CONVENTION, rule, how) if len(rule) > 2 else None
 
 
 def _is_fact(told: Slot) -> bool:

@@ -81,7 +81,7 @@ class WasRead:
 
 def _readings(text: str) -> Iterator[list[str]]:
     """Yield the words of a text, and those that are shown of it: without tags, escapes and numbers of lines."""
-    shown = listed("capture", "agent_log", "ansi").sub("", clean(text))
+    shown = listed("capture", "acts", "ansi").sub("", clean(text))
     shown = html.unescape(html.unescape(shown)) if "&" in shown else shown
     yield _words(shown)
     told = _ESCAPE.sub(lambda code: chr(int(code[1], 16)) if code[1] else " ", unquote(shown))

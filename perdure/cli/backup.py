@@ -38,8 +38,7 @@ def backup(folder: Path, output: Output, target: Path | None) -> None:
         path = backups.backup(store, target and target.absolute())
     vault, size = backups.vault_of(path), path.stat().st_size
     kept = vault.exists()
-    output.json({"backup": path, "bytes": size} | ({"vault": vault} if kept else {}))
-    output.line(f"{path} ({size} bytes), checked")
+    output.say({"backup": path, "bytes": size} | ({"vault": vault} if kept else {}), f"{path} ({size} bytes), checked")
     if kept:
         output.line(f"{vault} (the vault, encrypted; its key is not included)")
 
@@ -63,7 +62,7 @@ def restore(folder: Path, output: Output, file: Path, dry_run: bool) -> None:
     if done.vault:
         output.line(f"{'Would restore' if dry_run else 'Restored'} the vault")
     if done.kept is not None:
-        output.line(f"Former store: {done.kept}")
+        output.line(f"Previous store: {done.kept}")
 
 
 @operation(backup, "list")
@@ -108,14 +107,12 @@ def export(
     with existing_store(folder) as store:
         if file is None:
             path = daily_export(store, Settings.load().keep.copies, again=True)
-            output.json({"path": path})
-            output.line(str(path))
+            output.say({"path": path}, str(path))
             return
         with progress("exporting", exchange.fact_count(store), quiet=output.as_json) as advance:
             if form == "markdown":
                 pages = export_pages(store, file.absolute(), former=former, advance=advance)
-                output.json(pages)
-                output.line(f"{pages.path}: {counted(pages.facts, 'memory')}, {counted(pages.pages, 'page')}")
+                output.say(pages, f"{pages.path}: {counted(pages.facts, 'memory')}, {counted(pages.pages, 'page')}")
                 if pages.left_out:
                     output.line(f"Left out: {pages.left_out} former or forgotten; include them with --former")
                 return
@@ -189,8 +186,8 @@ def _show_recovery(output: Output, found: Recovery, *, accept: bool) -> None:
     if found.purged:
         output.line(f"Left out, because they have been purged since: {counted(found.purged, 'memory')}.")
     if found.applied:
-        former = f" Former file: {found.kept}" if found.kept else ""
-        output.line(f"The store now holds {counted(found.total, 'memory')}.{former}")
+        previous = f" Previous file: {found.kept}" if found.kept else ""
+        output.line(f"The store now holds {counted(found.total, 'memory')}.{previous}")
         if any(source.waits for source in found.brought):
             output.line("Some need review: perdure review")
     elif found.truth is Truth.SOUND and not any(source.brings for source in found.brought):

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from perdure.api.memory import Memory
-from perdure.api.tool_arguments import Store, Update
-from perdure.cli.facts import print_facts, print_stored, whichever
+from perdure.api.tool_arguments import Link, Recall, Store, Update
+from perdure.cli.facts import GONE, print_facts, print_stored, whichever
 from perdure.cli.operation import operation
 from perdure.cli.options import arguments_option, project_option
 from perdure.cli.output import (
@@ -38,26 +38,13 @@ CHOICES = 10
 """Memories offered to choose from."""
 UNCHANGED = "Nothing changed."
 
-_triggers = click.option(
-    "--trigger", "triggers", multiple=True, help="What you might say when this memory matters. Repeatable."
-)
-_scope = click.option("--scope", help='Scope: "global", "user:ID", "agent:ID", "project:ID"... Default: your own.')
-_type = click.option(
-    "--type", "link_type", type=click.Choice(TYPES), default="RELATED_TO", show_default=True, help="Type of the link."
-)
-
 
 @operation(model=True)
 @click.argument("words", metavar="[TEXT]", required=False)
 @click.option("--text", "text", help="Text of the memory, instead of the argument.")
-@arguments_option("category importance entity key value why tags decay_class supersedes", Store)
-@_triggers
-@_scope
+@arguments_option("category importance entity key value why tags decay_class supersedes triggers scope", Store)
 @project_option
-def store(
-    memory: Memory, output: Output, words: str | None, text: str | None, tags: str | None, triggers: Sequence[str],
-    **given: Any,
-) -> None:  # fmt: skip
+def store(memory: Memory, output: Output, words: str | None, text: str | None, **given: Any) -> None:
     """Store a memory.
 
     The output says which memory it replaces, or that it was already known. Secrets are redacted; the output names them
@@ -67,16 +54,14 @@ def store(
     """
     if (words is None) == (text is None):
         raise click.UsageError("give the text either as the argument or with --text")
-    given |= {"tags": tags or None, "triggers": triggers or None}
     print_stored(output, memory.store(text or words or "", channel=Channel.CLI, **given))
 
 
 @operation(model=True)
-@arguments_option("text category importance entity key value why tags decay_class", Update, Store)
+@arguments_option("text category importance entity key value why tags decay_class triggers", Update, Store)
 @click.option("--summary", help="Summary to show instead of a long text in the recalled block.")
-@_triggers
-def update(memory: Memory, output: Output, fact_id: str, triggers: Sequence[str], **given: Any) -> None:
-    """Change a memory and keep the former version.
+def update(memory: Memory, output: Output, fact_id: str, **given: Any) -> None:
+    """Change a memory and keep the previous version.
 
     A new text, slot or summary creates a new version with its own id and the original dates. `perdure history` shows
     the versions; `perdure undo` reverts. Triggers replace those you gave before; `--trigger ""` removes them.
@@ -84,8 +69,6 @@ def update(memory: Memory, output: Output, fact_id: str, triggers: Sequence[str]
     Example: perdure update 1f0c9a3e --text "The staging database is called egret."
     """
     values = {name: value for name, value in given.items() if value is not None}
-    if triggers:
-        values["triggers"] = [] if triggers == ("",) else triggers
     if not values:
         raise click.UsageError("nothing to change; pass a new value, for example with --text, --category or --trigger")
     print_stored(output, memory.update(fact_id, **values))
@@ -127,7 +110,7 @@ def edit(memory: Memory, output: Output, which: str | None) -> int:
 @project_option
 @click.option("--after", help="Forget every memory dated at or after this time.")
 @click.option("--before", help="Forget every memory dated before this time.")
-@click.option("--category", help="With --scope, --after or --before: only this category.")
+@arguments_option("category", Recall)
 def forget(
     memory: Memory, output: Output, which: tuple[str, ...], scope: str | None, after: str | None, before: str | None,
     category: str | None, dry_run: bool, yes: bool,
@@ -196,20 +179,21 @@ def unpin(memory: Memory, output: Output, fact_id: str) -> None:
 
 
 @operation()
-@_type
-@click.option("--strength", type=float, default=1.0, show_default=True, help="Strength of the link, 0 to 1.")
-def link(memory: Memory, output: Output, source: str, target: str, link_type: str, strength: float) -> None:
+@arguments_option("type strength", Link)
+def link(memory: Memory, output: Output, source: str, target: str, **given: Any) -> None:
     """Link two memories.
 
     Example: perdure link 1f0c9a3e 77ab01cd --type CAUSED_BY
     """
-    made = memory.link(source, target, link_type, strength)
+    made = memory.link(source, target, given["type"], given["strength"])
     output.json(made)
     _print_link(output, memory, made.source, f"{made.type} ({made.strength:g})", made.target)
 
 
 @operation()
-@_type
+@click.option(
+    "--type", "link_type", type=click.Choice(TYPES), default="RELATED_TO", show_default=True, help="Type of the link."
+)
 def unlink(memory: Memory, output: Output, source: str, target: str, link_type: str, dry_run: bool) -> None:
     """Remove a link between two memories; revert with `perdure undo`.
 
@@ -230,7 +214,7 @@ def alias() -> None:
 
 
 @operation(alias, "add", model=True)
-@_scope
+@arguments_option("scope", Store)
 def add_alias(memory: Memory, output: Output, name: str, other: str, scope: str | None) -> None:
     """Add another name for a thing.
 
@@ -326,5 +310,5 @@ def _now(memory: Memory, fact_id: str) -> tuple[str, str]:
         fact = whichever(memory, fact_id)
     except NotFoundError:
         # An assigned memory is back with its former owner.
-        return "belongs to another user", "(purged or not visible)"
+        return "belongs to another user", GONE
     return state_of(fact, time.time()), fact.text

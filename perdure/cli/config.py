@@ -51,7 +51,7 @@ def get(output: Output, name: str) -> None:
     """
     check_known(name)
     value, origin = _values()[name], Settings.origins().get(name, DEFAULT)
-    _say(output, _plain(value), name=name, value=value, **{"from": origin})
+    output.say({"name": name, "value": value, "from": origin}, _plain(value))
 
 
 @operation(config, "set")
@@ -68,7 +68,7 @@ def set_(output: Output, name: str, value: str) -> None:
     told = f"{name} = {_plain(written)} in {config_file()}"
     if wins and not output.as_json:
         tell(f"{wins} overrides it")
-    _say(output, told, name=name, value=written, file=str(config_file()), overridden_by=wins)
+    output.say({"name": name, "value": written, "file": str(config_file()), "overridden_by": wins}, told)
 
 
 @operation(config)
@@ -81,7 +81,7 @@ def unset(output: Output, name: str) -> int:
     """
     gone = unset_setting(config_file(), name)
     told = f"{name} {'removed from' if gone else 'is not set in'} {config_file()}"
-    _say(output, told, name=name, removed=gone, file=str(config_file()))
+    output.say({"name": name, "removed": gone, "file": str(config_file())}, told)
     return OK if gone else FOUND_NOTHING
 
 
@@ -91,13 +91,7 @@ def path(output: Output) -> None:
 
     Example: perdure config path
     """
-    _say(output, str(config_file()), file=str(config_file()), exists=config_file().is_file())
-
-
-def _say(output: Output, line: str, **fields: Any) -> None:
-    """Print a line, or the fields with --json."""
-    output.json(fields)
-    output.line(line)
+    output.say({"file": str(config_file()), "exists": config_file().is_file()}, str(config_file()))
 
 
 def _values() -> dict[str, Any]:

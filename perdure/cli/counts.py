@@ -38,7 +38,8 @@ LABELS = {
 def status(folder: Path, output: Output) -> int:
     """Show the state of the store and its problems.
 
-    Exit code 1: facts.db is missing, rolled back, foreign or damaged, or the database in `store_url` is unavailable.
+    Exit code 1: facts.db is missing, rolled back, damaged or from another store, or the database in `store_url`
+    is unavailable.
 
     Example: perdure status
     """
@@ -141,8 +142,7 @@ def run_job(memory: Memory, output: Output, name: str) -> int:
     """
     with steps(name, quiet=output.as_json):
         result = memory.admin.run_job(name)
-    output.json({"job": name, "result": result})
-    output.line(result)
+    output.say({"job": name, "result": result}, result)
     state = memory.admin.jobs()[name]
     return int(state is not None and state.failures > 0)
 

@@ -14,7 +14,7 @@ import click
 from perdure.api.explain import Ending, ending
 from perdure.api.memory import Memory
 from perdure.api.stored import Stored
-from perdure.api.tool_arguments import Recall
+from perdure.api.tool_arguments import Lookup, Recall
 from perdure.cli.operation import operation
 from perdure.cli.options import arguments_option, limit_option, project_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, day, minute, tell
@@ -31,14 +31,11 @@ from perdure.text.pluralize import counted
 NAMING = 50
 """Search results in which `perdure lookup` looks for a name."""
 
-NONE = "No memory matches."
-
-_superseded = click.option("--superseded", "include_superseded", is_flag=True, help="Include former versions.")
+NONE, GONE = "No memory matches.", "(purged or not visible)"
 
 
 @operation(model=True, reads=True)
-@arguments_option("category entity tag as_of", Recall)
-@_superseded
+@arguments_option("category entity tag as_of include_superseded", Recall)
 @limit_option(10)
 def search(
     memory: Memory, output: Output, query: str, category: str | None, entity: str | None, scope: str | None,
@@ -64,8 +61,7 @@ def search(
 
 
 @operation(reads=True)
-@arguments_option("tag as_of", Recall)
-@_superseded
+@arguments_option("tag as_of include_superseded", Lookup)
 @project_option
 def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: str | None, **asked: Any) -> int:
     """Show memories about an entity, or about one of its attributes.
@@ -86,12 +82,9 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
 
 @operation(name="list", reads=True)
 @click.option(
-    "--state",
-    "states",
+    "--state", "states", multiple=True, help="Only this state. Repeatable.",
     type=click.Choice([state.value for state in State]),
-    multiple=True,
-    help="Only this state. Repeatable.",
-)
+)  # fmt: skip
 @arguments_option("category entity tag as_of", Recall)
 @click.option("--after", help="Only memories dated at or after this time.")
 @click.option("--before", help="Only memories dated before this time.")
@@ -99,7 +92,7 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
 @click.option("--fading", is_flag=True, help="Only memories that expire, with the time and reason.")
 @click.option("--all", "everyone", is_flag=True, help="Include memories of other users.")
 @limit_option()
-@click.option("--behind", metavar="ID", help="Continue after this id, the last one of the previous page.")
+@click.option("--behind", metavar="ID", help="Start after this id (the last one on the previous page).")
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Results to skip.")
 def list_(
     memory: Memory, output: Output, category: str | None, entity: str | None, scope: str | None, after: str | None,
@@ -170,7 +163,7 @@ def history(memory: Memory, output: Output, fact_id: str | None, since: int, lim
         output.table(("id", "day", "state", "text"), rows)
         output.rule("changes")
     texts = {each.fact.id: each.fact.text for each in changes}
-    rows = [_row(each, partial(_text_of, memory, texts)) for each in changes]
+    rows = [_row(each, lambda other: texts.get(other) or text_of(memory, other)) for each in changes]
     none = "No changes yet. Store a memory: perdure store TEXT"
     output.table(("number", "time", "change", "by", "id", "text", "other id", "other text"), rows, none=none)
 
@@ -287,13 +280,12 @@ def _row(change: Change, text_of: Callable[[str], str]) -> tuple[Any, ...]:
     return change.seq, time, change.action, by, change.fact.id[:SHORT_ID], change.fact.text, *its
 
 
-def _text_of(memory: Memory, known: Mapping[str, str], fact_id: str) -> str:
-    if fact_id in known:
-        return known[fact_id]
+def text_of(memory: Memory, fact_id: str) -> str:
+    """Return the text of a memory, or that it cannot be seen."""
     try:
         return whichever(memory, fact_id).text
     except NotFoundError:
-        return "(purged or not visible)"
+        return GONE
 
 
 def _branches(parent: str, depth: int, reached: Sequence[Related], indent: str) -> list[str]:

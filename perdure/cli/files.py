@@ -9,8 +9,9 @@ from typing import Any, cast, get_args
 import click
 
 from perdure.api.memory import Memory
+from perdure.api.tool_arguments import Get, Search
 from perdure.cli.operation import operation
-from perdure.cli.options import limit_option
+from perdure.cli.options import arguments_option, limit_option
 from perdure.cli.output import FOUND_NOTHING, OK, Output, steps, tell
 from perdure.errors import InputError
 from perdure.files.options import SOURCES
@@ -82,10 +83,10 @@ def status(memory: Memory, output: Output, deep: bool) -> None:
 
 @operation(files, model=True, reads=True)
 @limit_option(None, 100)
-@click.option("--min-score", type=click.FloatRange(0, 1), help="Minimum score, 0 to 1; default: from settings.")
+@arguments_option("minScore", Search)
 @click.option("--source", type=click.Choice(SOURCES), help="Only this source; default: all enabled ones.")
 def search(
-    memory: Memory, output: Output, query: str, limit: int | None, min_score: float | None, source: str | None
+    memory: Memory, output: Output, query: str, limit: int | None, minScore: float | None, source: str | None
 ) -> int:
     """Search memory files and past conversations.
 
@@ -94,7 +95,7 @@ def search(
     Example: perdure files search "staging database" --limit 3
     """
     sources = None if source is None else [source]
-    answer = memory.files.search(query, max_results=limit, min_score=min_score, sources=sources)
+    answer = memory.files.search(query, max_results=limit, min_score=minScore, sources=sources)
     output.json(answer.to_dict())
     rows = [(f"{each.score:.2f}", each.citation or each.path, _cut(each.snippet)) for each in answer.results]
     output.table(("score", "where", "text"), rows, none=None if answer.disabled else "Nothing found.")
@@ -106,8 +107,7 @@ def search(
 
 
 @operation(files, reads=True)
-@click.option("--from", "start", type=int, help="First line, starting at 1.")
-@click.option("--lines", type=int, help="Number of lines; default: the rest.")
+@arguments_option("start lines", Get)
 def read(memory: Memory, output: Output, path: str, start: int | None, lines: int | None) -> int:
     """Print lines of a memory file, by path or citation.
 
@@ -134,7 +134,7 @@ def read(memory: Memory, output: Output, path: str, start: int | None, lines: in
 )
 @click.option("--pattern", help="Which files of an extra folder to include; default: **/*.md.")
 def add(memory: Memory, output: Output, root: Path, kind: str, pattern: str | None) -> None:
-    """Add a folder to the search.
+    """Make a folder searchable.
 
     FOLDER is a workspace, an extra folder or .md file, or a folder of JSONL conversations.
 
@@ -148,8 +148,7 @@ def add(memory: Memory, output: Output, root: Path, kind: str, pattern: str | No
         raise InputError(f"no such folder: {root}; create it or correct the path")
     memory.files.add(root, cast("Kind", kind), pattern=pattern or "**/*.md")
     added = _resolved(root)
-    output.json({"added": added, "kind": kind})
-    output.line(f"Added {added}. Index it now: perdure index")
+    output.say({"added": added, "kind": kind}, f"Added {added}. Index it now: perdure index")
 
 
 @operation(files)
@@ -181,14 +180,13 @@ def note(memory: Memory, output: Output, text: str, title: str) -> None:
     Example: perdure files note "The cache moved to Redis." --title decision
     """
     path = memory.files.append_note(text, title)
-    output.json({"path": path})
-    output.line(f"Written to {path}")
+    output.say({"path": path}, f"Written to {path}")
 
 
 @operation(files)
 @click.option("--session", help="Session id; default: the one in the file, else the file name.")
 def transcript(memory: Memory, output: Output, file: Path, session: str | None) -> None:
-    """Add a conversation to the search.
+    """Make a conversation searchable.
 
     The file is JSONL or a JSON list of messages with role and content.
 

@@ -74,7 +74,7 @@ def _next(hosts: dict[str, bool], memories: int | None, sources: list[tuple[str,
     if not memories:
         if sources:
             yield f"perdure import {shlex.quote(str(sources[0][1]))} --dry-run", "see what would be imported"
-        yield "perdure demo", "watch an agent remember, in a minute"
+        yield "perdure demo", "watch an agent remember (takes a minute)"
     if not absent("starlette"):
         yield "perdure ui", "see your memories in the browser"
     yield 'perdure recall "..."', "see what a prompt recalls"

@@ -1,4 +1,4 @@
-"""`perdure librarian`: a language model that reads what was said, at rest."""
+"""`perdure librarian`: a language model that reviews idle conversations."""
 
 from __future__ import annotations
 
@@ -7,79 +7,94 @@ from pathlib import Path
 import click
 
 from perdure.api import consent
+from perdure.api.consent import SETTING
 from perdure.api.memory import Memory
 from perdure.cli.operation import operation
 from perdure.cli.output import Output, minute, steps
+from perdure.engine.setting_sources import PREFIX
 from perdure.engine.settings import Settings
 from perdure.text.pluralize import counted
+
+HOW = {
+    "claude-code": "put `claude` on the PATH",
+    "openclaw": "update it, run `perdure openclaw install`, and restart the gateway",
+}
+ELSEWHERE = "set llm_endpoint"
+"""What lets a host have one."""
+_VARIABLE = f"{PREFIX}{SETTING.upper()}"
 
 
 @click.group()
 def librarian() -> None:
-    """Have a language model read what was said, at rest.
+    """Have a language model review idle conversations.
 
-    What it proposes takes effect only if your own words prove it. Off until you switch it on.
+    What it proposes takes effect only if your own words support it. Off until you switch it on.
 
     Example: perdure librarian on
     """
 
 
 @operation(librarian)
-def on(folder: Path, output: Output) -> None:
-    """Switch it on, and see its terms.
+def on(folder: Path, output: Output) -> int:
+    """Switch it on, in your settings file.
 
     Example: perdure librarian on
     """
-    _answered(output, consent.keep(folder, True))
-    output.line(consent.terms_of(folder))
+    kept = consent.keep(folder, yes=True)
+    told = "On, in your settings file" if kept.on else f"Still off where {_VARIABLE} says so: unset it"
+    output.say({SETTING: kept.on}, f"{told}. {consent.terms_of(folder)}")
+    return int(not kept.on)
 
 
 @operation(librarian)
-def off(folder: Path, output: Output) -> None:
+def off(folder: Path, output: Output) -> int:
     """Switch it off.
+
+    Waiting turns are dropped.
 
     Example: perdure librarian off
     """
-    _answered(output, consent.keep(folder, False))
+    kept = consent.keep(folder, yes=False)
+    told = "Off" if not kept.on else f"Still on where {_VARIABLE} says so: unset it. Off where it runs now"
+    output.say({SETTING: kept.on, "dropped": kept.dropped}, f"{told}; {counted(kept.dropped, 'waiting turn')} dropped.")
+    return int(kept.on)
 
 
 @operation(librarian, reads=True)
 def status(memory: Memory, output: Output) -> None:
-    """Show whether it is on, and what waits for it.
+    """Show whether the librarian is on and what is waiting.
 
     Example: perdure librarian status
     """
     found, wanted = memory.admin.librarian(), Settings.load().librarian
-    output.json({"librarian": wanted, **found})
-    failed = f"; failed {counted(found['failures'], 'time')}" if found.get("failures") else ""
-    output.line(f"{'On' if wanted else 'Off'}; {counted(found['waiting'], 'turn')} waiting{failed}.")
+    output.json({SETTING: wanted, **found})
+    waits = f"{'On' if wanted else 'Off'}; {counted(found['waiting'], 'turn')} waiting"
+    failing = (f"{host} failed {counted(each['failures'], 'time')}: {each['why'].rstrip('.')}"
+               for host, each in found.get("failing", {}).items())  # fmt: skip
+    output.line("; ".join([waits, *failing]) + ".")
+    for host in found["without"]:
+        output.line(f"{host}: no model to ask; {HOW.get(host, ELSEWHERE)}")
 
 
 @operation(librarian, model=True)
 def run(memory: Memory, output: Output) -> None:
-    """Have it read now what waits.
+    """Process the waiting conversations now.
 
     Example: perdure librarian run
     """
-    with steps("librarian", quiet=output.as_json):
+    with steps(SETTING, quiet=output.as_json):
         found = memory.admin.librarian(run=True)
-    output.json(found)
-    output.line(found["did"])
+    output.say(found, found["did"])
 
 
 @operation(librarian, reads=True)
 def log(memory: Memory, output: Output) -> None:
     """Show what its last runs did.
 
-    `perdure undo --batch` takes one back.
+    `perdure undo --batch` reverts a run.
 
     Example: perdure librarian log
     """
     runs = memory.admin.librarian().get("runs", ())
     rows = [(minute(each["at"]), each["turns"], each["did"], each["batch"][:8]) for each in reversed(runs)]
     output.both({"runs": runs}, ("when", "turns", "did", "batch"), rows)
-
-
-def _answered(output: Output, holds: bool) -> None:
-    output.json({"librarian": holds})
-    output.line("On." if holds else "Off.")

@@ -47,9 +47,9 @@ def model() -> None:
 
 @operation(model)
 def status(folder: Path, output: Output) -> None:
-    """Show the current and former models and a switch in progress.
+    """Show the current and previous models and a switch in progress.
 
-    Also show how the current model compares with the former one on questions made from your memories.
+    Also show how the current model compares with the previous one on questions made from your memories.
 
     Example: perdure model status
     """
@@ -98,30 +98,29 @@ def list_models(folder: Path, output: Output) -> None:
 
 @operation(model)
 def fetch(output: Output, name: str, dry_run: bool) -> None:
-    """Download a local model from the hub. No other command downloads anything.
+    """Download a local model from Hugging Face. No other command downloads anything.
 
     The files are checked against known sha256 sums. An interrupted download resumes.
 
     Example: perdure model fetch bge-small-en-v1.5 --dry-run
     """
-    wanted, settings = known_model(name), Settings.load()
-    cache = part("models.download")
-    path, forbidden = _path(wanted), cache.may_fetch(settings.model_offline)
+    wanted, cache = known_model(name), part("models.download")
+    path, forbidden, hub = _path(wanted), cache.forbidden(), cache.hub()
     files = {file: {"bytes": size, "sha256": sha256} for file, (size, sha256) in wanted.pins.items()}
     if path is None and not dry_run:
         with progress("downloading", _size(wanted), quiet=output.as_json) as advance:
-            cache.fetch(wanted, settings.model_hub, offline=settings.model_offline, advance=advance)
+            cache.fetch(wanted, advance=advance)
         path = find_weights(wanted)
     source = _source(wanted)
     output.json({
-        "key": name, "dry_run": dry_run, "path": path, "source": source, "hub": settings.model_hub,
+        "key": name, "dry_run": dry_run, "path": path, "source": source, "hub": hub,
         "bytes": _size(wanted), "files": files, "forbidden": forbidden,
     })  # fmt: skip
     if path is not None:
         output.line(f"Installed: {name} in {path}")
         output.line(f"Use it: perdure model use {name}")
         return
-    output.line(f"Would download {name}, {_megabytes(_size(wanted))} MB, from {settings.model_hub}, {source}")
+    output.line(f"Would download {name}, {_megabytes(_size(wanted))} MB, from {hub}, {source}")
     output.table(("file", "bytes", "sha256"), [(file, *each.values()) for file, each in files.items()])
     if forbidden:
         output.line(f"Not allowed: {forbidden}")
@@ -144,8 +143,8 @@ def use(folder: Path, output: Output, name: str, dry_run: bool) -> None:
 def switch(folder: Path, output: Output, embedder: str | None, model_name: str | None, dry_run: bool) -> None:
     """Re-embed all memories with another model and switch to it.
 
-    The former model is used until then. An interrupted switch resumes when a host uses the store. The former vectors
-    are kept for 30 days.
+    The previous model is used until then. An interrupted switch resumes when a host uses the store. The previous
+    vectors are kept for 30 days.
 
     Example: perdure model switch --embedder sentence-transformers --model /models/e5-small
     """
@@ -154,7 +153,7 @@ def switch(folder: Path, output: Output, embedder: str | None, model_name: str |
 
 @operation(model)
 def rollback(folder: Path, output: Output, dry_run: bool) -> None:
-    """Cancel a switch, or return to the former model.
+    """Cancel a switch, or return to the previous model.
 
     Newer memories are found by keywords until the worker has re-embedded them.
 
@@ -170,7 +169,7 @@ def rollback(folder: Path, output: Output, dry_run: bool) -> None:
 
 @operation(model)
 def prune(folder: Path, output: Output, dry_run: bool) -> None:
-    """Delete the vectors of former models. You cannot roll back afterwards.
+    """Delete the vectors of previous models. You cannot roll back afterwards.
 
     Example: perdure model prune --dry-run
     """

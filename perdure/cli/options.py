@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,17 +12,21 @@ import click
 
 from perdure.cli.output import notice
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError
-from perdure.ranking.decay import LIFETIMES
 from perdure.store.scope import EVERYONE, OWNERS, SHARED, Audience, Scope
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
 
+    from perdure.api.tool_arguments import Arguments
     from perdure.store.store import Absent, Store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 MAX_LIMIT = 10_000
+_CALLED = {
+    "decay_class": "decay", "include_superseded": "superseded", "minScore": "min-score", "triggers": "trigger"
+}  # fmt: skip
+"""Options that are not called as the argument is."""
 HERE = "here"
 """The project name that means the current folder."""
 
@@ -34,8 +38,6 @@ user_option = click.option("--user", help="Act as this user instead of the owner
 project_option = click.option(
     "--project", metavar="NAME", help="Only this repository; `here` means the current folder's repository."
 )
-
-
 scope_option = click.option("--scope", help="Only this scope.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
@@ -46,21 +48,57 @@ def limit_option(default: int | None = 20, most: int = MAX_LIMIT) -> Callable[[C
     return click.option("--limit", type=click.IntRange(1, most), default=default, show_default=True, help=told)
 
 
-def arguments_option(names: str, *takes: type[BaseModel]) -> Callable[[Command], Command]:
-    """Return options for tool arguments, with their help and defaults; of several models the first wins."""
-    known = {name: field for each in reversed(takes) for name, field in each.model_fields.items()}
+def arguments_option(names: str, *takes: type[Arguments]) -> Callable[[Command], Command]:
+    """Return options for tool arguments, which say and accept what the tools do; of several models the first wins."""
+    known: dict[str, tuple[FieldInfo, Mapping[str, Any]]] = {}
+    for each in reversed(takes):
+        told = each.model_json_schema()["properties"]
+        known |= {name: (field, told[field.alias or name]) for name, field in each.model_fields.items()}
 
     def decorate(command: Command) -> Command:
         for name in reversed(names.split()):
-            field, default = known[name], known[name].get_default()
-            kind = click.Choice(list(LIFETIMES)) if name == "decay_class" else float if name == "importance" else None
-            option = f"--{name.removesuffix('_class').replace('_', '-')}"
-            command = click.option(
-                option, name, type=kind, default=default, show_default=default is not None, help=field.description
-            )(command)
+            command = _argument_option(name, *known[name])(command)
         return command
 
     return decorate
+
+
+def _argument_option(name: str, field: FieldInfo, told: Mapping[str, Any]) -> Callable[[Command], Command]:
+    """Return the option for one argument. One called in the singular is repeated for a list, or empty for none."""
+    called, default = _CALLED.get(name, field.alias or name), told.get("default")
+    several = told.get("type") == "array" and called != name
+    # The rest is examples for a model.
+    said = f"{(field.description or '').partition('. ')[0].rstrip('.')}.{' Repeatable.' * several}"
+    return click.option(
+        f"--{called.replace('_', '-')}", name, type=_kind(field, told), default=default, multiple=several,
+        is_flag=told.get("type") == "boolean", show_default=default not in (None, "", False), help=said,
+        callback=(lambda _context, _option, texts: list(filter(None, texts)) if texts else None) if several else None,
+    )  # fmt: skip
+
+
+class _Names(click.Choice[str]):
+    """The names that an argument shows. It takes others for the same."""
+
+    def __init__(self, names: Sequence[str], field: FieldInfo) -> None:
+        super().__init__(names)
+        self._field = field
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name that a value means."""
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            return str(TypeAdapter(self._field.rebuild_annotation()).validate_python(value))
+        except ValidationError as error:
+            self.fail(str(error.errors()[0]["ctx"]["error"]), param, ctx)
+
+
+def _kind(field: FieldInfo, told: Mapping[str, Any]) -> click.ParamType[Any] | None:
+    """Return the type of the option for an argument."""
+    if "enum" in told:
+        return _Names(told["enum"], field)
+    kind, ends = told.get("type"), (told.get("minimum"), told.get("maximum"))
+    return click.IntRange(*ends) if kind == "integer" else click.FloatRange(*ends) if kind == "number" else None
 
 
 def store_options(command: Command) -> Command:

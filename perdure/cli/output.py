@@ -58,6 +58,11 @@ class Output:
         self.json(value)
         self.table(header, rows, none=none)
 
+    def say(self, value: object, line: str) -> None:
+        """Print the value with --json, otherwise the line."""
+        self.json(value)
+        self.line(line)
+
     def title(self, text: str) -> None:
         """Print a title."""
         self.line(text, style="bold underline")

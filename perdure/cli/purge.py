@@ -93,7 +93,8 @@ def scrub(folder: Path, output: Output, dry_run: bool) -> int:
 def uninstall(folder: Path, output: Output, purge_data: bool, dry_run: bool, yes: bool) -> None:
     """Prepare to uninstall perdure, optionally deleting all its data.
 
-    Memories stay unless you pass --purge-data. Disconnect all hosts first: their hooks would run nothing.
+    Memories stay unless you pass --purge-data. Disconnect all hosts first; otherwise their hooks
+    will have nothing to run.
 
     Example: perdure uninstall --purge-data --dry-run
     """
@@ -163,8 +164,7 @@ def _purge_tenant(folder: Path, output: Output, *, dry_run: bool, yes: bool) -> 
             confirm("Remove everything for good?")
         dismiss(folder)
         done = purge_tenant(store)
-    output.json(done)
-    output.line(f"Removed {counted(sum(done.rows.values()), 'row')} of tenant {done.tenant}, {done.left} left")
+    output.say(done, f"Removed {counted(sum(done.rows.values()), 'row')} of tenant {done.tenant}, {done.left} left")
     _name(output, {"removed": done.files, "kept": done.stays})
     output.line(f"Certificate: {done.certificate}")
     _name(output, {"unreachable": done.beyond})

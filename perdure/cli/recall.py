@@ -14,11 +14,11 @@ from perdure.api.evaluate import Evaluation, compare
 from perdure.api.explain import INJECTED, RECALLED, Considered, Why, silence
 from perdure.api.memory import Memory
 from perdure.api.tool_arguments import Recall
-from perdure.cli.facts import whichever
+from perdure.cli.facts import GONE, text_of
 from perdure.cli.operation import operation
 from perdure.cli.options import HERE, arguments_option, project_option
 from perdure.cli.output import SHORT_ID, Output, steps
-from perdure.errors import InputError, NotFoundError
+from perdure.errors import InputError
 from perdure.hooks.types import Opening
 from perdure.recall.receipt import Receipt
 from perdure.store.search import AS_SET, FTS5
@@ -146,7 +146,7 @@ def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> N
 
 @operation(name="eval", model=True, reads=True)
 @click.option(
-    "--size", type=_size, default=50, show_default=True, help="Number of memories to make questions from, at most."
+    "--size", type=_size, default=50, show_default=True, help="Maximum number of memories to make questions from."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option("--compare", "earlier", type=_file, help="Earlier --json output to compare with.")
@@ -211,15 +211,12 @@ def _row(each: Considered) -> tuple[str, ...]:
         _pairs(each.legs),
         _pairs(each.factors),
         ", ".join(filter(None, (f"matched its trigger: {each.trigger}" if each.trigger else "", _pairs(each.reasons)))),
-        "(purged or not visible)" if each.gone else each.text,
+        GONE if each.gone else each.text,
     )
 
 
 def _print_why_not(output: Output, memory: Memory, fact_id: str, sentence: str) -> None:
-    try:
-        output.line(f"{fact_id[:SHORT_ID]} {whichever(memory, fact_id).text}")
-    except NotFoundError:
-        output.line(f"{fact_id[:SHORT_ID]} (purged or not visible)")
+    output.line(f"{fact_id[:SHORT_ID]} {text_of(memory, fact_id)}")
     output.line(f"{'Recalled' if sentence.startswith(RECALLED) else 'Not recalled'}: {sentence}.")
 
 

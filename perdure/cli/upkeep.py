@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import click
 
+from perdure.api import tool_arguments as arguments
 from perdure.api.memory import Memory
 from perdure.cli.operation import operation
+from perdure.cli.options import arguments_option
 from perdure.cli.output import SHORT_ID, Output, minute, steps, tell
 from perdure.consolidation.checkpoints import Checkpoint
 from perdure.hooks.types import Channel
@@ -35,9 +37,9 @@ def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: b
 
 
 @operation(model=True)
-@click.option("--days", type=float, help="Days to look back; default: 14.")
+@arguments_option("days", arguments.Reflect)
 @click.option("--observations", type=int, help="Minimum number of memories that form a pattern; default: 2.")
-def reflect(memory: Memory, output: Output, days: float | None, observations: int | None, dry_run: bool) -> None:
+def reflect(memory: Memory, output: Output, days: int, observations: int | None, dry_run: bool) -> None:
     """Find patterns in memories from different days, with evidence.
 
     A shared topic alone is not a pattern.
@@ -118,14 +120,13 @@ def checkpoint() -> None:
 
 
 @operation(checkpoint)
-@click.option("--state", default="", help="Current state.")
-@click.option("--expected", default="", help="Expected result.")
-def save(memory: Memory, output: Output, intent: str, state: str, expected: str) -> None:
+@arguments_option("state expected", arguments.Checkpoint)
+def save(memory: Memory, output: Output, intent: str, state: str | None, expected: str) -> None:
     """Save a checkpoint.
 
     Example: perdure checkpoint save "move the database" --state "backup made" --expected "no downtime"
     """
-    _show(output, [memory.upkeep.checkpoint(intent, state, expected, channel=Channel.CLI)])
+    _show(output, [memory.upkeep.checkpoint(intent, state or "", expected, channel=Channel.CLI)])
 
 
 @operation(checkpoint, reads=True)

@@ -32,7 +32,7 @@ SOUND, FINDINGS, NOT_LOOKED = 0, 1, 2
 def verify(folder: Path, output: Output, repair: bool, anchor: Path | None, dry_run: bool) -> int:
     """Check every row, index, vector and file for damage.
 
-    Exit code: 0 sound, 1 findings, 2 could not check.
+    Exit code: 0 sound, 1 problems found, 2 could not check.
 
     Example: perdure verify --fix
     """
@@ -68,8 +68,7 @@ def anchor(folder: Path, output: Output) -> None:
     """
     with closing(open_store(folder)) as store:
         line = anchor_of(store)
-    output.json({"anchor": line})
-    output.line(line)
+    output.say({"anchor": line}, line)
 
 
 def _show(output: Output, folder: Path, found: list[Finding], left: list[Finding]) -> int:
@@ -77,11 +76,11 @@ def _show(output: Output, folder: Path, found: list[Finding], left: list[Finding
     told = {"findings": [_values(each) for each in left], "fixed": [_values(each) for each in fixed]}
     output.json({"home": folder, "sound": not left, **told})
     if fixed:
-        output.line(f"Repaired {counted(len(fixed), 'finding')}:")
+        output.line(f"Repaired {counted(len(fixed), 'problem')}:")
     output.table(("what", "where"), [(finding.what, finding.where) for finding in fixed])
     rows = [(finding.what, finding.where, finding.fixable, finding.hint) for finding in left]
     output.table(("what", "where", "--fix", "remedy"), rows)
-    output.line(f"{counted(len(left), 'finding')}." if left else "No damage found.")
+    output.line(f"{counted(len(left), 'problem')}." if left else "No damage found.")
     return FINDINGS if left else SOUND
 
 

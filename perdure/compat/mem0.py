@@ -133,7 +133,7 @@ class Memory:
             return None
 
     def update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> dict[str, str]:
-        """Replace a memory's text. The former version stays in its history; its former id still finds it.
+        """Replace a memory's text. The previous version stays in its history; its previous id still finds it.
 
         Raises:
             NotFoundError: there is no such memory.

@@ -46,7 +46,7 @@ def save(
         raise InputError("a checkpoint needs an intent; say what you are about to do")
     for name, text in parts.items():
         if len(text) > MAX_FIELD:
-            raise InputError(f"{name} has {len(text)} characters; the limit is {MAX_FIELD}: give a summary")
+            raise InputError(f"{name} has {len(text)} characters; the limit is {MAX_FIELD}; give a summary")
     fact = Fact(
         text=_text(parts),
         category=CATEGORY,

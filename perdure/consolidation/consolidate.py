@@ -2,9 +2,8 @@
 
 They stay for `as_of`, and one undo brings them back.
 
-Nothing slow happens inside a transaction: what is near what is found first, a language model is asked first, and
-then a few clusters at a time are written, after a second look at their facts. One of which a fact has changed
-meanwhile is left for the next time.
+Nothing slow happens inside a transaction: what is near what is found first, and then a few clusters at a time are
+written, after a second look at their facts. One of which a fact has changed meanwhile is left for the next time.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from perdure.capture.writing import Writer
-from perdure.errors import ModelError, NotFoundError
-from perdure.llm import MERGES, Asker
+from perdure.errors import NotFoundError
 from perdure.ranking.decay import DEFAULT_CLASS, LIFETIMES
 from perdure.store.fact import Fact, folded_slot
 from perdure.store.links import link
@@ -28,7 +25,6 @@ from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector, Transaction
 from perdure.store.trust import SUPERSEDES
-from perdure.text.lexicon import table
 from perdure.text.sameness import Details, details, plain_words, says_the_same
 from perdure.text.timestamps import day_of
 
@@ -40,9 +36,6 @@ COSINE = 0.92
 """From here on two facts may say the same."""
 TOGETHER = 20
 """Clusters that are written in one transaction: as many wait for the disk once, others for a moment only."""
-MAX_MERGED = 5_000
-"""Characters of a text that a language model makes of several."""
-_SYSTEM: str = table("consolidation", "prompts")["consolidate"]
 BLOCK = 512
 """Vectors that are compared with all others at a time."""
 APART = ("pattern", "checkpoint")
@@ -77,18 +70,18 @@ class Cluster:
     facts: tuple[Fact, ...]  # at least two, oldest first
     cosine: float  # of the two that are least alike
 
-
-_Draft = tuple[Cluster, Fact, StoredVector | None]
+    @property
+    def best(self) -> Fact:
+        """Return the fact whose text says most."""
+        return max(self.facts, key=lambda fact: (len(fact.text), fact.effective_date, fact.id))
 
 
 def consolidate(
     store: Store,
     view: View,
     author: Author,
-    writer: Writer,
     *,
     cosine: float = COSINE,
-    llm: Asker | None = None,
     dry_run: bool = False,
     pause: Callable[[], None] = lambda: None,
     progress: Progress = lambda done, total: None,
@@ -96,8 +89,7 @@ def consolidate(
     """Merge what says the same, among the facts of each scope that the view shows.
 
     `view`: which of them; its audience must be allowed to write them all. `cosine`: from where on two facts may say the
-    same; their words decide whether they do. `llm`: words the new facts; None, or if it fails: the best of the old
-    texts stays.
+    same; their words decide whether they do. The best of their texts stays.
     """
     approved = replace(view, approved_only=True)
     facts = store.database.query(seen, approved, "facts WHERE TRUE", (), "ORDER BY facts.seq")
@@ -105,67 +97,42 @@ def consolidate(
     batch = uuid.uuid4().hex
     merges: list[Merge] = []
     for start in range(0, len(found), TOGETHER):
-        drafts = []
-        for cluster in found[start : start + TOGETHER]:
-            pause()
-            drafts.append((cluster, *_draft(cluster, llm, writer, view.now)))
-        if dry_run:
-            merges += [_told(cluster, draft.text) for cluster, draft, _ in drafts]
-        else:
-            merges += _write(store, author, batch, drafts)
+        pause()
+        some = found[start : start + TOGETHER]
+        merges += [_told(cluster) for cluster in some] if dry_run else _write(store, author, batch, some)
     skipped = len(found) - len(merges)
     return Consolidated(len(facts), tuple(merges), skipped, "" if dry_run or not merges else batch)
 
 
-def _draft(cluster: Cluster, llm: Asker | None, writer: Writer, now: float) -> tuple[Fact, StoredVector | None]:
-    """Return the fact that takes the place of a cluster: its best text, or what a language model makes of them."""
-    best = max(cluster.facts, key=lambda fact: (len(fact.text), fact.effective_date, fact.id))
-    text = _worded(cluster, llm) if llm is not None and len({fact.text for fact in cluster.facts}) > 1 else None
-    if text is None:
-        return best, None
-    draft = replace(best, text=text, summary=None)
-    return draft, writer.prepare([draft], now)[0].vector
-
-
-def _worded(cluster: Cluster, llm: Asker) -> str | None:
-    """Return the text of a language model, if it keeps all details of each text; else None."""
-    texts = [fact.text for fact in cluster.facts]
-    try:
-        answer = llm.ask_json("\n".join(f"- {text}" for text in texts), purpose=MERGES, system=_SYSTEM)
-    except ModelError:
-        return None
-    text = answer.get("text") if isinstance(answer, dict) else None
-    if not isinstance(text, str) or not 0 < len(text.strip()) <= MAX_MERGED:
-        return None
-    return text.strip() if details(text) == details(texts[0]) else None
-
-
-def _told(cluster: Cluster, text: str, fact_id: str = "") -> Merge:
+def _told(cluster: Cluster, fact_id: str = "") -> Merge:
     facts = cluster.facts
-    return Merge(tuple(fact.text for fact in facts), tuple(fact.id for fact in facts), text, cluster.cosine, fact_id)
+    texts, ids = tuple(fact.text for fact in facts), tuple(fact.id for fact in facts)
+    return Merge(texts, ids, cluster.best.text, cluster.cosine, fact_id)
 
 
-def _write(store: Store, author: Author, batch: str, drafts: Sequence[_Draft]) -> list[Merge]:
+def _write(store: Store, author: Author, batch: str, clusters: Sequence[Cluster]) -> list[Merge]:
     """Put one fact in the place of each cluster, but for those of which a fact is no longer what it was."""
     with store.write(author) as tx:
         tx.batch = batch
-        return [merge for draft in drafts if (merge := _merge(tx, *draft)) is not None]
+        return [merge for cluster in clusters if (merge := _merge(tx, cluster)) is not None]
 
 
-def _merge(tx: Transaction, cluster: Cluster, draft: Fact, vector: StoredVector | None) -> Merge | None:
+def _merge(tx: Transaction, cluster: Cluster) -> Merge | None:
     try:
         facts = [tx.fact(fact.id) for fact in cluster.facts]
     except NotFoundError:
         return None  # purged meanwhile
     pairs = zip(facts, cluster.facts, strict=True)
-    if tx.is_purged(draft.text) or any(_gone(fact, tx.now) or fact.text != before.text for fact, before in pairs):
+    if tx.is_purged(cluster.best.text) or any(
+        _gone(fact, tx.now) or fact.text != before.text for fact, before in pairs
+    ):
         return None
-    known = vector or _vector_of(tx, draft.id, draft.embedding_model)
-    merged = tx.add(_merged(draft, facts), known)
+    best = next(fact for fact in facts if fact.id == cluster.best.id)
+    merged = tx.add(_merged(best, facts), _vector_of(tx, best.id, best.embedding_model))
     for fact in facts:
         tx.supersede(fact.id, merged.id, "consolidated")
         link(tx, merged.id, fact.id, "DERIVED_FROM", min(1.0, max(0.0, cluster.cosine)))
-    return _told(cluster, merged.text, merged.id)
+    return _told(cluster, merged.id)
 
 
 def _gone(fact: Fact, now: float) -> bool:
@@ -180,20 +147,18 @@ def _vector_of(tx: Transaction, fact_id: str, embedding_id: str | None) -> Store
     return StoredVector(embedding_id, rows[0][0]) if rows and embedding_id else None
 
 
-def _merged(draft: Fact, facts: Sequence[Fact]) -> Fact:
-    """Return the new fact: worded as the draft, with what all the old ones have collected, as they are by now."""
+def _merged(best: Fact, facts: Sequence[Fact]) -> Fact:
+    """Return the new fact: worded as the best, with what all the old ones have collected, as they are by now."""
     last = max(fact.last_confirmed_at or fact.created_at for fact in facts)
     return replace(
-        next((fact for fact in facts if fact.id == draft.id), draft),
+        best,
         id="",
-        text=draft.text,
-        summary=draft.summary,
         importance=max(fact.importance for fact in facts),
         confidence=max(fact.confidence for fact in facts),
         tags=tuple(dict.fromkeys(tag for fact in facts for tag in fact.tags)),
         preserve_tags=any(fact.preserve_tags for fact in facts),
         pinned=any(fact.pinned for fact in facts),
-        why=draft.why or next((fact.why for fact in facts if fact.why), None),
+        why=best.why or next((fact.why for fact in facts if fact.why), None),
         created_at=0.0,
         source_date=min(fact.effective_date for fact in facts),
         last_confirmed_at=last,

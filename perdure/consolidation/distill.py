@@ -51,10 +51,6 @@ class TranscriptWriter(Writer):
         """Prepare facts as those of a transcript."""
         return self._inner.prepare([replace(fact, channel=Channel.TRANSCRIPT_USER) for fact in facts], now)
 
-    def judged(self, prepared: Sequence[Prepared], now: float) -> list[Prepared]:
-        """Ask the judge as ever."""
-        return self._inner.judged(prepared, now)
-
     def write(self, tx: Transaction, prepared: Prepared) -> Written:
         """Write a fact as ever."""
         return self._inner.write(tx, prepared)

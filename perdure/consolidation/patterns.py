@@ -51,7 +51,7 @@ Said = tuple[Fact, str]
 class Found:
     """A pattern before it is stored."""
 
-    kind: str  # one of the above or, of a language model, "insight"
+    kind: str  # one of the above
     subject: str
     text: str  # in a sentence, without the evidence
     evidence: tuple[Fact, ...]  # the facts it was found in, oldest first

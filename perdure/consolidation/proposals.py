@@ -142,7 +142,7 @@ def _listed(connection: Connection, view: View) -> Sequence[tuple[Fact, Proposal
     rows = run(
         connection,
         f"SELECT {SELECT}, p.id, p.evidence, p.state, p.made_at, p.expires_at FROM proposals p"
-        f" JOIN facts ON facts.id = p.fact_id WHERE {condition} ORDER BY p.made_at, p.id",
+        f" JOIN facts ON facts.id = p.fact_id WHERE {condition} ORDER BY p.made_at, facts.seq",
         values,
     )
     everything = View(view.audience, view.now, everything=True)

@@ -1,8 +1,7 @@
 """Reflection: what the memories of some days have in common becomes a memory of its own, linked to its evidence.
 
-Found by `perdure.consolidation.patterns`; a language model, if there is one, adds what words alone do not show. A
-pattern that is found again is not stored again: with the same evidence it stays as it is, with other evidence it gets a
-new version.
+Found by `perdure.consolidation.patterns`. A pattern that is found again is not stored again: with the same evidence it
+stays as it is, with other evidence it gets a new version.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from perdure.capture.writing import Prepared, Writer
 from perdure.consolidation.patterns import AGAIN, LIMIT, Found, days_of, find
-from perdure.errors import InputError, ModelError
+from perdure.errors import InputError
 from perdure.hooks.types import Channel
-from perdure.llm import PATTERNS, Asker
 from perdure.ranking.decay import DAY
 from perdure.store.fact import Fact
 from perdure.store.links import link, links_of
@@ -24,23 +22,13 @@ from perdure.store.search import View, by_ids, lookup, seen
 from perdure.store.store import Store
 from perdure.store.transaction import REFLECTED, Author, Transaction
 from perdure.store.trust import SUPERSEDES
-from perdure.text.lexicon import table
 
 CATEGORY = "pattern"
 ENTITY = "pattern"
-INSIGHT = "insight"
-"""The kind of what a language model has worded."""
 IMPORTANCE = 0.9
 DAYS, OBSERVATIONS = 14.0, 2
-SHORTEST, LONGEST = 20, 500
-"""Characters of a pattern that a language model words."""
-SAME = 0.85
-"""Cosine from which on two patterns of a language model are one."""
-MAX_ASKED = 200
-"""Facts that a language model is shown at the most, the newest."""
 TRUSTED = SUPERSEDES | {Channel.TRANSCRIPT_USER}
 """What came in by these channels may be evidence of what the user does and wants."""
-_SYSTEM: str = table("consolidation", "prompts")["reflect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +36,7 @@ class Pattern:
     """A pattern that a reflection found."""
 
     id: str  # of its fact; empty in a dry run
-    kind: str  # "insight", or one of those of `perdure.consolidation.patterns`
+    kind: str  # one of those of `perdure.consolidation.patterns`
     text: str  # what the fact says
     evidence: tuple[str, ...]  # ids of the facts it was found in, oldest first
     action: str  # "new", "updated" (there is other evidence) or "known"
@@ -88,14 +76,12 @@ def reflect(
     writer: Writer,
     window: Window = Window(),
     *,
-    llm: Asker | None = None,
     dry_run: bool = False,
     pause: Callable[[], None] = lambda: None,
 ) -> Reflected:
     """Find the patterns of a scope and keep them there.
 
-    `home`: the scope; facts of other scopes are no evidence, or a pattern would tell of them. `llm`: also looks for
-    patterns; None, or if it fails: words alone.
+    `home`: the scope; facts of other scopes are no evidence, or a pattern would tell of them.
     """
     now = store.clock.now()
     view = View(Audience(frozenset({home}), home), now, channels=[each.value for each in TRUSTED], approved_only=True)
@@ -103,9 +89,6 @@ def reflect(
     pause()
     since = now - window.days * DAY
     found = find(facts, now, since, window.minimum, window.limit)
-    newest = [fact for fact in facts if fact.effective_date >= since]
-    if llm is not None and len(newest) >= window.minimum:
-        found += _asked(llm, newest[-MAX_ASKED:], window)
     batch = uuid.uuid4().hex
     patterns = []
     for each in found:
@@ -122,28 +105,7 @@ _EVIDENCE = (
 _ORDER = "ORDER BY coalesce(facts.source_date, facts.created_at), facts.seq"
 
 
-def _asked(llm: Asker, facts: Sequence[Fact], window: Window) -> list[Found]:
-    """Return the patterns that a language model sees; what it does not show evidence for is dropped."""
-    notes = "\n".join(f"{number}. {fact.text}" for number, fact in enumerate(facts, 1))
-    try:
-        answer = llm.ask_json(notes, purpose=PATTERNS, system=_SYSTEM.format(minimum=window.minimum))
-    except ModelError:
-        return []
-    found = []
-    for each in answer if isinstance(answer, list) else ():
-        text = each.get("pattern") if isinstance(each, dict) else None
-        numbers = each.get("evidence") if isinstance(each, dict) else None
-        if not isinstance(text, str) or not isinstance(numbers, list) or not SHORTEST <= len(text.strip()) <= LONGEST:
-            continue
-        cited = {number for number in numbers if isinstance(number, int) and 0 < number <= len(facts)}
-        if len(cited) >= window.minimum:
-            found.append(Found(INSIGHT, "", text.strip(), tuple(facts[number - 1] for number in sorted(cited))))
-    return found[: window.limit]
-
-
 def _fact(found: Found, home: Scope, author: Author) -> Fact:
-    # What a language model has worded is no word of the user's: it is marked as the agent's note.
-    worded = found.kind == INSIGHT
     return Fact(
         text=_sentence(found.text, found.evidence),
         category=CATEGORY,
@@ -151,7 +113,7 @@ def _fact(found: Found, home: Scope, author: Author) -> Fact:
         entity=ENTITY,
         key=f"{found.kind} {found.subject}".strip(),
         source="reflection",
-        channel=Channel.TOOL_UNASKED if worded else author.channel,
+        channel=author.channel,
         decay_class="durable",
         tags=("reflection", "pattern"),
         preserve_tags=True,
@@ -174,15 +136,12 @@ def _keep(
     """Store a pattern, give the one that is there its new evidence, or leave it; in one transaction."""
     with store.write(author) as tx:
         tx.batch = batch
-        known = _known(tx, view, found, prepared)
+        known = _known(tx, view, found)
         before = _evidence(tx, known, view) if known else {}
-        # What a pattern quotes is what it tells; what a language model has worded once rests on all that spoke for it.
-        kept = before if found.kind == INSIGHT else {}
-        evidence = sorted({**kept, **{fact.id: fact for fact in found.evidence}}.values(), key=_when)
-        ids = tuple(fact.id for fact in evidence)
+        ids = tuple(fact.id for fact in found.evidence)
         if known is not None and (known.forgotten_at is not None or before.keys() == set(ids)):
             return Pattern(known.id, found.kind, known.text, ids, "known")
-        text, action = _sentence(found.text, evidence), "updated" if known else "new"
+        text, action = _sentence(found.text, found.evidence), "updated" if known else "new"
         if dry_run:
             return Pattern("", found.kind, text, ids, action)
         # The vector is that of the same words with other numbers behind them.
@@ -194,12 +153,8 @@ def _keep(
         return Pattern(added.id, found.kind, added.text, ids, action)
 
 
-def _when(fact: Fact) -> tuple[float, str]:
-    return fact.effective_date, fact.id
-
-
-def _known(tx: Transaction, view: View, found: Found, prepared: Prepared) -> Fact | None:
-    """Return the pattern that says this already: of the same subject, or with the same evidence, or worded alike.
+def _known(tx: Transaction, view: View, found: Found) -> Fact | None:
+    """Return the pattern that says this already: of the same subject, or with the same evidence.
 
     Of what is said again the subject is the evidence: two patterns that share some are one.
 
@@ -210,13 +165,12 @@ def _known(tx: Transaction, view: View, found: Found, prepared: Prepared) -> Fac
         if fact.category != CATEGORY or fact.superseded_at is not None or fact.metadata.get("kind") != found.kind:
             continue
         evidence = _evidence(tx, fact, view).keys()
-        alike = found.kind != INSIGHT and fact.metadata.get("subject") == found.subject
-        alike = alike and (found.kind not in AGAIN or not wanted.isdisjoint(evidence))
+        alike = fact.metadata.get("subject") == found.subject and (
+            found.kind not in AGAIN or not wanted.isdisjoint(evidence)
+        )
         if wanted == evidence or (alike and (fact.forgotten_at is None or wanted <= evidence)):
             return fact
-    close = [hit.id for hit in prepared.near if hit.cosine >= SAME] if found.kind == INSIGHT else []
-    near = by_ids(tx.connection, close, view).values() if close else ()
-    return next((fact for fact in near if fact.category == CATEGORY), None)
+    return None
 
 
 def _evidence(tx: Transaction, pattern: Fact, view: View) -> dict[str, Fact]:

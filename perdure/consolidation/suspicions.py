@@ -83,7 +83,7 @@ def _echo(desk: Desk, fact: Fact) -> Suspect | None:
     known = desk.store.database.query(by_ids, before, desk.view) if before else {}
     for other in known.values():
         if other.created_at < fact.created_at and _stands_for(other, fact) and _says_the_same(other, fact):
-            evidence = f"turn {before[other.id][:SHORT_ID]} had shown {other.id[:SHORT_ID]}, which says the same"
+            evidence = f"turn {before[other.id][:SHORT_ID]} had shown {other.id[:SHORT_ID]}, which says the same thing"
             return _suspect(fact, "echo", evidence, other.id)
     return None
 
@@ -94,7 +94,7 @@ def _past(desk: Desk, fact: Fact) -> Suspect | None:
     if end is None or end > desk.view.now or _was_asked_for(fact) or _must_stay(fact, dated=False):
         return None
     day = dt.datetime.fromtimestamp(end, dt.UTC).date()
-    return _suspect(fact, "past", f'"{told.words}" is past' if told.words else f"it was valid until {day}")
+    return _suspect(fact, "past", f'"{told.words}" has passed' if told.words else f"it was valid until {day}")
 
 
 def duplicates(desk: Desk) -> Iterator[Suspect]:
@@ -103,7 +103,7 @@ def duplicates(desk: Desk) -> Iterator[Suspect]:
         best = max(facts, key=_worth)
         for fact in facts:
             if fact is not best and _stands_for(best, fact) and not _must_stay(fact):
-                yield _suspect(fact, "duplicate", f"{best.id[:SHORT_ID]} says the same, and stays", best.id)
+                yield _suspect(fact, "duplicate", f"{best.id[:SHORT_ID]} says the same thing and stays", best.id)
 
 
 def _stands_for(other: Fact, fact: Fact) -> bool:

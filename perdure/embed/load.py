@@ -64,7 +64,7 @@ def models_folder() -> Path:
     try:
         return Path(platformdirs.user_cache_dir("perdure", appauthor=False)) / "models"
     except RuntimeError:
-        raise ModelError("this user has no home folder for fetched models; set HOME") from None
+        raise ModelError("this user has no home folder for downloaded models; set HOME") from None
 
 
 def fetch_folder(model: OnnxModel) -> Path | None:

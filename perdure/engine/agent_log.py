@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perdure.capture.agent_log import Session, records
+from perdure.capture.acts import Session, records
 from perdure.capture.writing import Writer
 from perdure.clock import Clock
 from perdure.hooks.types import Channel, Messages, TurnContext
 from perdure.recent import Recent
-from perdure.store import agent_log
+from perdure.store.agent_records import KIND, RUNS, WORK, fact_of, is_purged, is_same, keep
 from perdure.store.fact import Fact, read_facts
 from perdure.store.scope import Scope
 from perdure.store.sql import Connection, marks
@@ -45,25 +45,24 @@ class AgentLog:
         if not prepared:
             return
         with self.store.write(Author(Channel.TOOL_UNASKED, context.host, session)) as tx:
-            if agent_log.is_purged(tx, [each.fact.id for each in prepared]):
+            if is_purged(tx, [each.fact.id for each in prepared]):
                 return
             for each in prepared:
                 # Not compared with others: what was done is no statement about the world.
-                agent_log.keep(tx, each.fact, each.vector)
+                keep(tx, each.fact, each.vector)
 
     def _changed(self, known: Session, scope: Scope, session: str, at: float) -> list[Fact]:
         """Return what is to be kept of a session and is not as it was kept before."""
         with self.store.database.read() as connection:
             before = _stored(connection, [
-                agent_log.fact_of(kind, "", {}, scope, session, at).id for kind in (agent_log.WORK, agent_log.RUNS)
+                fact_of(kind, "", {}, scope, session, at).id for kind in (WORK, RUNS)
             ])  # fmt: skip
-            signs = {str(fact.metadata.get(agent_log.KIND)): fact.metadata for fact in before.values()}
+            signs = {str(fact.metadata.get(KIND)): fact.metadata for fact in before.values()}
             facts = [
-                agent_log.fact_of(each.kind, each.text, each.signs, scope, session, at)
-                for each in records(known.done, signs)
+                fact_of(each.kind, each.text, each.signs, scope, session, at) for each in records(known.done, signs)
             ]
             kept = _stored(connection, [fact.id for fact in facts])
-        return [fact for fact in facts if fact.id not in kept or not agent_log.is_same(kept[fact.id], fact)]
+        return [fact for fact in facts if fact.id not in kept or not is_same(kept[fact.id], fact)]
 
 
 def _stored(connection: Connection, ids: Sequence[str]) -> dict[str, Fact]:

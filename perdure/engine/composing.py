@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perdure.embed.base import Embedder
 from perdure.engine.extensions import ExtensionManager, Register, hookimpl
-from perdure.engine.setting_sources import from_file
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError, SettingsError
 from perdure.extras import absent, how_to_install
 from perdure.index.feeding import PACKAGES, GrowingIndex
 from perdure.index.vector_index import ExactIndex, Surveyor
-from perdure.llm import Asker, LanguageModel, Tier
+from perdure.llm import Asker, LanguageModel, Lent, Tier
 from perdure.parts import part
 from perdure.recall.expand import Expand, Model
 from perdure.recall.options import DIRECTIVE, RecallOptions, directives
 from perdure.recall.pipeline import Reranker
 from perdure.store.fact import Summaries
 from perdure.store.llm import TokenMeter
+from perdure.store.scope import Scope
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 
 if TYPE_CHECKING:
-    from perdure.capture.writing import LanguageJudge, WritingOptions
+    from perdure.capture.writing import WritingOptions
 
 REMOTE = ("openai", "gemini", "google", "voyage", "mistral", "ollama", "openai-compatible")
 """The names of `perdure.models.providers.PROVIDERS`, which are not loaded before they are needed."""
 CLAUDE_CODE = "claude-code"
+OPENCLAW = "openclaw"
 OWN = " (own model)"
+"""What a host's name ends in where its program has a model: no other one sees what was said there."""
 LOCAL = ("local", "builtin")
 """What others call the model that comes with them."""
 _log = logging.getLogger("perdure.plugin")
@@ -67,7 +67,7 @@ def recall_options(settings: Settings) -> RecallOptions:
         max_tokens=settings.recall_max_tokens, summaries=Summaries(settings.summary_threshold),
         format=settings.recall_format, placement=settings.recall_placement,
         deadline=settings.recall_deadline_ms / 1000, threshold=settings.recall_threshold,
-        model=settings.embedder != "none", lexical=settings.lexical_index,
+        model=settings.embedder != "none", lexical=settings.index.lexical,
     )  # fmt: skip
 
 
@@ -77,7 +77,8 @@ def writing_options(settings: Settings) -> WritingOptions:
     from perdure.capture.describe import compile_tags
     from perdure.capture.writing import WritingOptions
 
-    return WritingOptions(Levels(**dict(settings.compare)), compile_tags(settings.tag_patterns), settings.auto_link)
+    levels = Levels(**settings.compare.model_dump(exclude={"auto_link"}))
+    return WritingOptions(levels, compile_tags(settings.tag_patterns), settings.compare.auto_link)
 
 
 def check_patterns(settings: Settings) -> None:
@@ -95,7 +96,7 @@ def check_table(settings: Settings) -> None:
     """Refuse settings that ask for LanceDB where it is not installed, before anything is opened."""
     if settings.store_url is not None or not absent(*PACKAGES):
         return
-    given = {"vector_index": settings.vector_index == "lance", "lexical_index": settings.lexical_index == "lance"}
+    given = {"vector_index": settings.vector_index == "lance", "index.lexical": settings.index.lexical == "lance"}
     for name, asks in (given | {"lance_url": settings.lance_url is not None}).items():
         if asks:
             raise SettingsError(
@@ -116,14 +117,14 @@ def vector_index(store: Store, space: VectorSpace, settings: Settings, on_troubl
 
     def tiered() -> Surveyor:
         made: Surveyor = part("lance.tiered").TieredIndex(
-            store, space, exact=exact, mode=settings.vector_index, crossover=settings.index_crossover,
+            store, space, exact=exact, mode=settings.vector_index, crossover=settings.index.crossover,
             on_trouble=on_trouble,
         )  # fmt: skip
         return made
 
     if settings.vector_index == "lance":
         return tiered()
-    return GrowingIndex(exact, store.database, space.id, settings.index_crossover, tiered)
+    return GrowingIndex(exact, store.database, space.id, settings.index.crossover, tiered)
 
 
 def python_host(**arguments: Any) -> object:
@@ -207,7 +208,7 @@ def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
     if settings.llm_model is None:
         raise SettingsError("llm_endpoint is set but llm_model is not; set llm_model to the name of a model there")
     usual, other = settings.llm_model, settings.llm
-    models: dict[Tier, str] = {"nano": other.nano or usual, "default": usual, "heavy": other.heavy or usual}
+    models: dict[Tier, str] = {"nano": other.nano or usual, "default": usual}
     llm = part("models.llm")
     endpoint = llm.endpoint(settings.llm_endpoint, settings.llm_key_env, settings.llm.timeout)
 
@@ -219,52 +220,46 @@ def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
     return make
 
 
-def language_judge(settings: Settings, store: Store, model: Model | None) -> LanguageJudge | None:
-    """Return what asks the language model where the rules of capture are unsure; None without one."""
-    if model is None:
-        return None
-    from perdure.capture.writing import LanguageJudge
-
-    return LanguageJudge(store, model, writing_options(settings).levels)
-
-
 def librarian_model(
-    settings: Settings, store: Store, model: Asker | None, own: LanguageModel | None = None
-) -> Callable[[str], Asker | None]:
-    """Return what tells the model that may read what was said in a host: its own, else the one that is set.
+    settings: Settings, store: Store, model: Asker | None, lent: Mapping[str, Lent]
+) -> Callable[[str, Sequence[str]], Asker | None]:
+    """Return what tells the model that may read what was said in a host and is kept in scopes, its own first.
 
-    `own`: the program's, for what was said through it, under a host's name that `with_own` has made.
+    That is the host's own where it has one, which OpenClaw lends to the process that it has started, and a program to
+    itself, else the one that is set.
     """
     meter = TokenMeter(store.database, store.clock, settings.llm.daily_tokens)
 
-    def chosen(host: str) -> Asker | None:
-        if host.endswith(OWN):
-            return part("models.own").Own(own, meter) if own is not None else None
-        return part("models.claude").claude(meter) if host == CLAUDE_CODE else model
+    def of(host: str, scopes: Sequence[str]) -> Asker | None:
+        own: Asker | None
+        if host == CLAUDE_CODE:
+            own = part("models.claude").claude(meter)
+            return own
+        lender = OWN if host.endswith(OWN) else host
+        if lender not in (OPENCLAW, OWN):
+            return model
+        agent = Scope.parse(scopes[0]).agent or ""
+        if lender not in lent or (lender == OPENCLAW and not agent):
+            return None
+        own = part("models.own").OwnModel(lent[lender](agent), meter)
+        return own
 
-    return chosen
+    return of
 
 
-def has_said_no() -> bool:
-    """Return whether the settings file says that no model may read what was said, as it is now."""
-    with suppress(SettingsError):
-        return from_file(None, os.environ).get("librarian") is False
-    return False
-
-
-def with_own(host: str | None) -> str:
-    """Return what a host is called where its program has a model: no other model sees what was said there."""
-    return f"{host or ''}{OWN}"
+def lent_by(program: LanguageModel | None) -> Mapping[str, Lent]:
+    """Return the model that a program has as one that it lends, whoever the agent is."""
+    return {} if program is None else {OWN: lambda agent: part("models.own").Program(program)}
 
 
 def in_search(settings: Settings, wanted: bool | None) -> Expand:
     """Return whether an explicit search is also asked in other words: as wanted, else as set."""
-    return "wait" if (settings.recall_expansion != "off" if wanted is None else wanted) else "no"
+    return "wait" if (settings.llm.expansion != "off" if wanted is None else wanted) else "no"
 
 
 def in_turn(settings: Settings) -> Expand:
     """Return whether a turn is."""
-    return "turn" if settings.recall_expansion == "turn" else "no"
+    return "turn" if settings.llm.expansion == "turn" else "no"
 
 
 def llm_state(settings: Settings, store: Store) -> str:

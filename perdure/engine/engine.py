@@ -6,7 +6,7 @@ import atexit
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -24,18 +24,16 @@ from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
 from perdure.engine.audiences import audience_of, conversation, others_of, overheard, project_in, projects_in
 from perdure.engine.composing import (
+    OWN,
     check_patterns,
     check_table,
     embedder_factory,
-    has_said_no,
-    language_judge,
     librarian_model,
     llm_factory,
     load_extensions,
     recall_options,
     reranker_of,
     vector_index,
-    with_own,
     writing_options,
 )
 from perdure.engine.file_memory import FileMemory, files_options
@@ -52,6 +50,7 @@ from perdure.hooks.types import Channel, Messages, Opening, Placement, Recall, T
 from perdure.index.feeding import Feeding, IndexFeed
 from perdure.index.missing import is_any
 from perdure.index.vector_index import ScaledIndex, Surveyor, VectorIndex
+from perdure.llm import Lent
 from perdure.native import at_exit
 from perdure.parts import part
 from perdure.recall.expand import Expander
@@ -81,9 +80,8 @@ if TYPE_CHECKING:
     from perdure.engine.lessons import Lessons
     from perdure.engine.reminders import Reminders
     from perdure.librarian.desk import Desk
-    from perdure.llm import LanguageModel
     from perdure.maintenance.purge import Purge
-    from perdure.recall.agent_log import Act
+    from perdure.recall.past_failures import Act
 
 WORKER = "perdure.engine.worker"
 LOOK = 0.05
@@ -96,18 +94,17 @@ _abandoned: list[dict[str, Any]] = []
 
 
 class Engine:
-    """Recalls, captures and keeps one data folder in order. Usable from any thread; `close` it in the end.
-
-    `llm`: the program's own language model, for the librarian alone.
-    """
+    """Recalls, captures and keeps one data folder in order. Usable from any thread; `close` it in the end."""
 
     def __init__(
         self, home: Path, settings: Settings, *, clock: Clock | None = None, guest: bool = False, moved: bool = False,
-        load_model: bool = True, llm: LanguageModel | None = None,
+        load_model: bool = True, lent: Mapping[str, Lent] | None = None,
     ) -> None:  # fmt: skip
         """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`."""
-        self.settings, self._own_model, self._overruled = settings, llm, settings.librarian and has_said_no()
+        self.settings = settings
+        self._lent = lent or {}
         self.clock = clock or SystemClock()
+        self._began = self.clock.now()
         check_patterns(settings)
         check_table(settings)
         self.extensions = load_extensions(settings)
@@ -136,8 +133,8 @@ class Engine:
         )  # fmt: skip
         self._worker = WorkerProcess(WORKER, self.store.folder, settings.model_dump(mode="json", exclude_defaults=True))
         self.feed = IndexFeed(
-            self.store, Feeding(self.store.database, settings.vector_index, settings.index_crossover),
-            self.start_worker, batch=settings.index_after.vectors, seconds=settings.index_after.seconds,
+            self.store, Feeding(self.store.database, settings.vector_index, settings.index.crossover),
+            self.start_worker, batch=settings.index.vectors, seconds=settings.index.seconds,
         )  # fmt: skip
         self.files = FileMemory(
             self.store, settings, self.clock, self.keeper, self.gate,
@@ -290,8 +287,8 @@ class Engine:
 
     def at_rest(self, context: TurnContext) -> None:
         """Take note that a conversation is at rest: the librarian need not wait for more of it."""
-        if self.may_read:
-            self.keeper.submit("librarian", lambda: self.librarian.rest(context.session_id))
+        if self.settings.librarian:
+            self.keeper.submit("librarian", lambda: self.librarian.rest(self._lending(context)))
 
     def take_in(self, messages: Messages, context: TurnContext) -> int:
         """Acknowledge a turn: what is taken in of it is on disk when this returns; return how many messages that is."""
@@ -299,8 +296,10 @@ class Engine:
         if audience.home is None:
             _log.warning("nothing captured: the agent's or user's id is missing or malformed")
             return 0
+        # One undo takes back what a turn says, and what tools change in it.
+        batch = self.ledger.batch(conversation(context, audience) or "", as_sequence(messages))
         with self.gate.turn():
-            taken = self._intake.take(messages, context, audience.home)
+            taken = self._intake.take(messages, context, audience.home, batch)
             record = self.files.recorder(messages, context, audience, taken.at)
         if taken.left_out:
             self.keeper.submit("left out", lambda: self._tell_left_out(taken, str(audience.home)))
@@ -309,11 +308,10 @@ class Engine:
             self.drain.accept(taken.entry, record)
         elif record is not None:
             self.keeper.submit("transcript", record)
-        if taken.entry is not None and self.may_read:
+        if self.settings.librarian and taken.entry is not None:
             said = tuple(taken.fresh)
             scopes = [str(audience.home), *([context.project] if context.project else ())]
-            where = context if self._own_model is None else replace(context, host=with_own(context.host))
-            self._soon("librarian", lambda: self.librarian.note(said, where, scopes, taken.at))
+            self._soon("librarian", lambda: self.librarian.note(said, self._lending(context), scopes, taken.at))
         return taken.messages
 
     def note_work(self, messages: Callable[[], Messages], context: TurnContext) -> None:
@@ -327,7 +325,9 @@ class Engine:
         """Return what the model should see before a tool runs; None: nothing like it was met, or it was told of it."""
         audience, settings = audience_of(context), self.settings
         session, home = conversation(context, audience), audience.home
-        wanted = settings.agent_log_reminds and settings.recalls(context.trigger) and not overheard(context, settings)
+        wanted = (
+            settings.agent_log == "remind" and settings.recalls(context.trigger) and not overheard(context, settings)
+        )
         if not wanted or project_in(context) is None or session is None or home is None:
             return None
         with self.gate.turn():
@@ -457,15 +457,10 @@ class Engine:
         """What compares facts and writes them."""
         from perdure.capture.writing import Writer
 
-        return Writer(self.leg, writing_options(self.settings), language_judge(self.settings, self.store, self.llm))
+        return Writer(self.leg, writing_options(self.settings))
 
-    @property
-    def may_read(self) -> bool:
-        """Whether a language model may read what was said: a no holds at once, a yes from the next opening.
-
-        A program may say yes where the settings file says no already.
-        """
-        return self.settings.librarian and (self._overruled or not has_said_no())
+    def _lending(self, context: TurnContext) -> TurnContext:
+        return replace(context, host=f"{context.host or ''}{OWN}") if OWN in self._lent else context
 
     @cached_property
     def librarian(self) -> Desk:
@@ -475,8 +470,8 @@ class Engine:
         from perdure.librarian.request import Reader
 
         applier = Applier(self.store, lambda: self.writer, lambda: self.categories, self.leg)
-        model = librarian_model(self.settings, self.store, self.llm, self._own_model)
-        return Desk(self.store, Reader(self.store, self.leg, self.settings.withholds), applier, model)
+        model = librarian_model(self.settings, self.store, self.llm, self._lent)
+        return Desk(self.store, Reader(self.store, self.leg, self.settings.withholds), applier, model, self._began)
 
     @cached_property
     def _agent_log(self) -> AgentLog:
@@ -518,7 +513,7 @@ class Engine:
     def _jobs(self) -> list[Job]:
         """Return the jobs that run in this process: each steps aside for turns."""
         hours = self.settings.jobs
-        reads = Job("librarian", MINUTE, MINUTE, lambda pause: self.librarian.run(pause) if self.may_read else "off")
+        reads = Job("librarian", MINUTE, MINUTE, lambda pause: self.librarian.run(pause))
         return [
             *([reads] if self.settings.librarian else ()),
             Job("prune", hours.prune * HOUR, 0, self._prune, at_start=True),
@@ -531,9 +526,9 @@ class Engine:
 
         # A host that runs for months would else leave what others left behind to its next start.
         self.recover()
-        expired, keep = self.settings.retention_days, self.settings.keep
+        keep = self.settings.keep
         days = keep.conversation_days
-        kept = Retention(expired * DAY, keep.receipt_days * DAY, None if days is None else days * DAY)
+        kept = Retention(keep.expired_days * DAY, keep.receipt_days * DAY, None if days is None else days * DAY)
         done = prune(self.store, self.files.log, kept, pause)
         # Many threads come and go in native code, and each leaves room that only another one like it would use.
         give_back()

@@ -208,7 +208,7 @@ def files_options(settings: Settings) -> FilesOptions:
     return FilesOptions(
         sources=settings.sources, chunking=Chunking(how.chunk_tokens, how.chunk_overlap), candidates=how.candidates,
         files=replace(DEFAULTS.files, **legs), turns=replace(DEFAULTS.turns, **legs),
-        half_life_days=how.half_life_days, mmr=how.mmr_lambda, citations=settings.citations,
+        half_life_days=how.half_life_days, mmr=how.mmr_lambda, citations=how.citations,
         zone=zone_of(settings.timezone),
     )  # fmt: skip
 

@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from perdure.capture.agent_log import aimed_at, error_of, failing
+from perdure.capture.acts import aimed_at, error_of, failing
 from perdure.hooks.types import Recall
-from perdure.recall.agent_log import LEG, MOST, Act, files_of, is_of
 from perdure.recall.block import dress, line, name_shortly, render
 from perdure.recall.options import FULL, RecallOptions
+from perdure.recall.past_failures import LEG, MOST, Act, files_of, is_of
 from perdure.recall.session_state import SESSIONS, Ledger, from_receipts
 from perdure.recall.turn import Candidate
 from perdure.recent import Recent
-from perdure.store import agent_log, receipts
+from perdure.store import agent_records, receipts
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View
@@ -80,8 +80,8 @@ class Reminders:
         The latest come first.
         """
         with self.store.database.read() as connection:
-            kept = agent_log.kept(connection, view, (agent_log.FAILED,))
-        mended = [fact for fact in kept if fact.metadata.get(agent_log.MENDED) is True and not is_of(fact, session)]
+            kept = agent_records.kept(connection, view, (agent_records.FAILED,))
+        mended = [fact for fact in kept if fact.metadata.get(agent_records.MENDED) is True and not is_of(fact, session)]
         if not mended:
             return ()
         told, shown = self._told_of(conversation), self.ledger.ids(conversation)

@@ -47,7 +47,7 @@ def _no_switch(value: Any) -> Any:
 
 def _nothing_or_a_block(tokens: int) -> int:
     if 0 < tokens < 130:
-        raise ValueError("must be 0, or at least 130: the words around the memories take most of that")
+        raise ValueError("must be 0, or at least 130: the text around the memories takes most of that")
     return tokens
 
 
@@ -87,13 +87,17 @@ class Table(BaseModel):
         return found
 
 
-class _IndexAfter(Table):
-    """When the index worker is started."""
+class _Index(Table):
+    """How new memories are indexed."""
 
     vectors: Annotated[int, Field(ge=1, le=10_000)] = 50
-    """Number of new vectors."""
+    """Number of new vectors that starts the index worker."""
     seconds: Annotated[float, Field(ge=0, le=86_400)] = 30.0
-    """Seconds that the first of them has waited."""
+    """Start it at the latest this many seconds after the first new vector."""
+    crossover: Annotated[int, Field(ge=1_000)] = CROSSOVER
+    """Number of memories at which search switches to LanceDB."""
+    lexical: Literal["fts5", "lance"] = "fts5"
+    """Keyword index to search: SQLite's, or LanceDB's wherever LanceDB is searched for vectors."""
 
 
 class _Directives(Table):
@@ -111,7 +115,7 @@ class _Directives(Table):
 
 
 class _CaptureLimits(Table):
-    """Limits of capture."""
+    """Limits on capture."""
 
     min_chars: Annotated[int, Field(ge=1, le=1_000)] = 10
     """Minimum length of a message, in characters; shorter ones are ignored."""
@@ -129,17 +133,19 @@ class _Compare(Table):
     """How a new memory is compared with existing ones."""
 
     exact: bool = True
-    """Treat an equal text as a duplicate."""
+    """Treat identical text as a duplicate."""
     normalised: bool = True
-    """Treat a text that differs only in case, white space and the like as a duplicate."""
+    """Treat text that differs only in case, whitespace and the like as a duplicate."""
     vector: Annotated[_Share, AfterValidator(_none_or_near)] = 0.95
     """Minimum cosine for a text to be a duplicate by meaning; 0: off."""
     classify: bool = True
     """Detect which older memory a new one supersedes."""
+    auto_link: Annotated[int, Field(ge=0, le=50), BeforeValidator(_no_switch)] = 0
+    """Number of similar memories that a new memory is linked to; 0: none."""
 
 
 class _Jobs(Table):
-    """Hours between two runs of each job, by its name."""
+    """Hours between runs of each job, by its name."""
 
     prune: _Hours = 1.0
     canary: _Hours = 24.0
@@ -156,10 +162,12 @@ class _Jobs(Table):
 class _Keep(Table):
     """How long receipts and conversations are kept, and how many copies."""
 
+    expired_days: _Days = 365.0
+    """Days after which an expired memory is removed."""
     receipt_days: _Days = 30.0
     """Days that receipts, the record of what a turn considered, are kept."""
     conversation_days: _Days | None = None
-    """Days that recorded conversations are kept after their last message; unset: for good."""
+    """Days that recorded conversations are kept after their last message; unset: permanently."""
     copies: Annotated[int, Field(ge=1, le=1_000)] = 7
     """Number of daily backups, and of daily exports, to keep."""
 
@@ -178,22 +186,24 @@ class _Search(Table):
     candidates: Annotated[int, Field(ge=1, le=50)] = 4
     """Candidates that each retriever returns per requested result."""
     vector_weight: _Share = 0.5
-    """Weight of semantic search; keyword search has the rest."""
+    """Weight of semantic search; keyword search gets the rest."""
     half_life_days: Annotated[float, Field(gt=0)] = 30.0
-    """Days after which a dated file counts for half."""
+    """Days after which a dated file's score is halved."""
     mmr_lambda: _Share = 0.7
     """Balance of score and diversity in reranking (MMR); 1: score only."""
+    citations: Literal["auto", "on", "off"] = "auto"
+    """Cite the source of results; auto: not in groups."""
 
 
 class _Flush(Table):
     """When a host is asked to have its agent save what a compaction is about to drop."""
 
     enabled: bool = True
-    """Whether to ask for it."""
+    """Ask the agent to save its notes before a compaction."""
     reserve_tokens: Annotated[int, Field(ge=0)] = 20_000
     """Tokens that the host reserves."""
     soft_tokens: Annotated[int, Field(ge=0)] = 4_000
-    """Tokens before that limit at which a flush is due."""
+    """How many tokens before the reserve a flush is due."""
     prompt: str | None = None
     """Replacement for the flush prompt."""
     system_prompt: str | None = None
@@ -204,13 +214,14 @@ class _Llm(Table):
     """How the language model is used."""
 
     nano: str | None = None
-    """Model for small tasks, such as rewording queries, decisions and categories; unset: `llm_model`."""
-    heavy: str | None = None
-    """Model for large tasks, such as the patterns of `perdure reflect`; unset: `llm_model`."""
+    """Model for small tasks, such as rewording queries; unset: `llm_model`."""
     daily_tokens: Annotated[int, Field(ge=0)] = 100_000
-    """Token budget per day (UTC), across all processes; 0: none."""
+    """Token budget per day (UTC), across all processes; 0: no requests are made."""
     timeout: Annotated[float, Field(gt=0, le=600)] = 15.0
     """Timeout of a request, in seconds."""
+    expansion: Literal["search", "turn", "off"] = "search"
+    """When the language model also rewords queries: in explicit searches (`search`), also in every turn, within its
+    deadline (`turn`), or never (`off`)."""
 
 
 class Settings(Table):
@@ -241,10 +252,6 @@ class Settings(Table):
     server that fails, with the same model."""
     model_path: Path | None = None
     """The local model's ONNX file, or the folder with its files, if not the default; its sha256 is checked."""
-    model_hub: str = "https://huggingface.co"
-    """URL of the hub, or a mirror, from which `perdure model fetch` downloads."""
-    model_offline: bool = False
-    """Never download a model; `HF_HUB_OFFLINE=1` in the environment has the same effect."""
     model_switch: Literal["ask", "auto"] = "ask"
     """When another model is set: ask before switching, or switch automatically."""
     reranker: str | None = None
@@ -258,22 +265,18 @@ class Settings(Table):
     ack: Literal["local", "database"] = "local"
     """Where a turn is stored once acknowledged: on this machine's disk, or in that database too."""
     vector_index: Literal["auto", "exact", "lance"] = "auto"
-    """Vector index to search."""
-    index_crossover: Annotated[int, Field(ge=1_000)] = CROSSOVER
-    """Number of memories at which search switches to LanceDB."""
-    lexical_index: Literal["fts5", "lance"] = "fts5"
-    """Keyword index to search: SQLite's, or LanceDB's wherever LanceDB is searched for vectors."""
+    """Vector index to search; `auto` chooses by the size of the store."""
     lance_url: Annotated[str | None, AfterValidator(_bucket), Field(repr=False)] = None
     """Object storage that holds the LanceDB table, as `s3://BUCKET/FOLDER`; unset: the data folder. See
     `docs/object-storage.md`."""
     lance_storage_options: Annotated[dict[str, str], BeforeValidator(_texts), Field(repr=False)] = {}
     """Connection options of that storage, by LanceDB's names; keys and passwords only in the environment."""
-    index_after: _IndexAfter = _IndexAfter()
-    """When the worker that indexes new memories is started."""
+    index: _Index = _Index()
+    """How new memories are indexed."""
     recall_limit: Annotated[int, Field(ge=1, le=100)] = 10
     """Maximum memories in a block."""
     recall_max_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
-    """Maximum tokens of a block."""
+    """Maximum tokens per block."""
     recall_threshold: _Share | Literal["strict", "balanced", "generous"] = "balanced"
     """Minimum probability of relevance for a memory to be recalled: 0 to 1, or a name."""
     min_cosine: Annotated[float | None, Field(ge=-1, le=1)] = None
@@ -282,44 +285,41 @@ class Settings(Table):
     """Format of the block: `full`, `short`, `minimal`, or `progressive`, an index from which the agent opens entries by
     number."""
     recall_placement: Placement = Placement.HEAD
-    """Where the block is placed."""
+    """Position of the block: `head`, before the newest message, `tail`, after it, or `system`."""
     recall_deadline_ms: Annotated[int, Field(ge=1, le=60_000)] = 800
-    """Milliseconds after which the turn continues without memories."""
+    """Timeout in milliseconds; the turn then continues without memories."""
     recall_in_groups: bool = False
     """Recall memories in group chats too, where others read the answer: automatically and through tools."""
     recall_passages: Annotated[int, Field(ge=0, le=50)] = 8
     """Maximum passages of memory files and conversations in a block; 0: none."""
     opening_tokens: Annotated[int, Field(ge=0, le=100_000), AfterValidator(_nothing_or_a_block)] = 800
-    """Maximum tokens of the opening of a session; 0: no opening."""
+    """Maximum tokens in a session's opening; 0: no opening."""
     private_hosts: tuple[_CodingHost, ...] = ()
     """Coding hosts whose sessions may begin with private memories too; `perdure connect` asks."""
     recall_profile: Literal["pinned", "standing", "off"] = "pinned"
     """Memories to recall in every turn: `pinned` ones, `standing` preferences and instructions too, or none (`off`)."""
-    recall_expansion: Literal["search", "turn", "off"] = "search"
-    """When the language model, if set, also rewords a query: in explicit searches (`search`), in every `turn` as well
-    within its deadline, or never (`off`)."""
     directives: _Directives = _Directives()
     """Memories to recall regardless of what a search finds."""
     adjust: tuple[_Adjustment, ...] = ("salience", "confidence")
     """Factors that a memory's score is multiplied by. `salience`, which grows with every use: 1 + 0.1 ln(uses + 1);
-    what was shown eight times to no use moves down. `confidence`: 0.85 + 0.15 confidence. `importance_recency`: (0.7 +
-    0.3 importance) × (0.8 + 0.2 of what is left of 90 days). `long_term`: 1.2 for permanent memories, 1.1 for stable
-    ones. `freshness`, which falls in the last 7 days of a memory's life: 0.75 + 0.25 freshness."""
+    a memory shown eight times without being used ranks lower. `confidence`: 0.85 + 0.15 confidence.
+    `importance_recency`: (0.7 + 0.3 importance) × (0.8 + 0.2 × the fraction of 90 days remaining). `long_term`: 1.2 for
+    permanent memories, 1.1 for stable ones. `freshness`, which falls in the last 7 days of a memory's life: 0.75 + 0.25
+    freshness."""
     summary_threshold: Annotated[int, Field(ge=1, le=100_000)] = 300
     """Number of characters above which a block shows a memory's summary."""
     capture_limits: _CaptureLimits = _CaptureLimits()
-    """Limits of capture."""
+    """Limits on capture."""
     capture_learnt: bool = True
-    """Use trained classifiers, besides the rules, to decide what is stored."""
+    """Use trained classifiers as well as rules to decide what to store."""
     capture_assistant: bool = False
-    """Also store what the assistant says about the world: for review only, and never replacing what you said."""
+    """Also store what the assistant says about the world, pending review; it never replaces what you said."""
     capture_headless: bool = False
     """Store what programs say in headless runs, such as `claude -p` and `codex exec`, as if you had said it."""
-    agent_log: bool = True
-    """Record what an agent did in a project: files it changed, commands that failed and what fixed them."""
-    agent_log_reminds: bool = False
-    """Before Claude Code or Codex runs a command or edits a file, tell its model what fixed an earlier failure there,
-    once per session. Off until its benefit is measured; run `perdure connect` again after a change."""
+    agent_log: bool | Literal["remind"] = True
+    """Record what an agent did in a project: files it changed, commands that failed and what fixed them. `remind`:
+    before Claude Code or Codex runs a command or edits a file, also tell its model what fixed an earlier failure there,
+    once per session. Not the default until its benefit is measured; run `perdure connect` again after a change."""
     capture_patterns: dict[str, str] = {}
     """Custom cues: regular expressions by name; a sentence that matches one is stored."""
     categories: dict[str, str] = {}
@@ -328,14 +328,10 @@ class Settings(Table):
     """Custom tags: regular expressions by tag."""
     compare: _Compare = _Compare()
     """How a new memory is compared with existing ones."""
-    auto_link: Annotated[int, Field(ge=0, le=50), BeforeValidator(_no_switch)] = 0
-    """Number of similar memories that a new memory is linked to; 0: none."""
     timers: bool = True
     """Run maintenance jobs in the background."""
     jobs: _Jobs = _Jobs()
-    """Hours between two runs of each job, by its name in `docs/jobs.md`; 0: only on request."""
-    retention_days: _Days = 365.0
-    """Days after which an expired memory is removed."""
+    """Hours between runs of each job, by its name in `docs/jobs.md`; 0: only on request."""
     keep: _Keep = _Keep()
     """How long receipts and conversations are kept, and how many copies."""
     sources: tuple[Literal["memory", "sessions"], ...] = ("memory", "sessions")
@@ -350,10 +346,6 @@ class Settings(Table):
     """Watch files for changes; they are also checked before each search."""
     search: _Search = _Search()
     """How files and conversations are chunked and searched."""
-    citations: Literal["auto", "on", "off"] = "auto"
-    """Cite the source of results; auto: not in groups."""
-    prompt_max_chars: Annotated[int, Field(ge=0, le=200_000)] = 20_000
-    """Maximum characters of MEMORY.md in the system prompt section for hosts that ask for one; 0: no section."""
     flush: _Flush = _Flush()
     """How an agent saves what a compaction is about to drop."""
     llm_endpoint: str | None = None
@@ -365,7 +357,7 @@ class Settings(Table):
     llm: _Llm = _Llm()
     """Models for small and large tasks, daily tokens, and timeout."""
     librarian: bool = False
-    """Have a language model read what was said, at rest, and propose changes that your words must prove."""
+    """Have a language model read idle conversations and propose changes, each backed by your own words."""
     disabled_extensions: tuple[str, ...] = ()
     """Extensions not to load."""
 
@@ -437,7 +429,18 @@ class Settings(Table):
             # A value of which several kinds are accepted has an error of each.
             of_it = [first, *(each for each in others if each["input"] is first["input"])]
             told = dict.fromkeys(each["msg"].partition(" or instance of ")[0] for each in of_it)
-            raise SettingsError(f"setting {name}{shown}: {', or '.join(told)}") from None
+            why = ", or ".join(each.removeprefix("Value error, ") for each in told)
+            raise SettingsError(f"setting {name}{shown}: {why}") from None
+
+
+_MOVED = {
+    "agent_log_reminds": 'agent_log = "remind"', "auto_link": "compare.auto_link", "citations": "search.citations",
+    "index_after": "index", "index_crossover": "index.crossover", "lexical_index": "index.lexical",
+    "model_hub": "HF_ENDPOINT, in the environment", "model_offline": "HF_HUB_OFFLINE, in the environment",
+    "prompt_max_chars": "fixed at 20000", "recall_expansion": "llm.expansion",
+    "retention_days": "keep.expired_days",
+}  # fmt: skip
+"""Where settings are that had another name."""
 
 
 def table_of(name: str) -> type[Table] | None:
@@ -449,6 +452,8 @@ def table_of(name: str) -> type[Table] | None:
 def check_known(key: str, where: str = "", value: Any = None) -> None:
     """Refuse what is no setting, and what is no key of a table; `where` says in words where it was found."""
     known = list(Settings.model_fields)
+    if key in _MOVED:
+        raise SettingsError(f"setting {key!r} is now {_MOVED[key]}{where and f' ({where})'}")
     keys = {each: f"{name}.{each}" for name in known if (table := table_of(name)) for each in table.model_fields}
     if key not in known:
         raise _unknown(key, key, keys | {name: name for name in known}, known, where)

@@ -52,8 +52,11 @@ class TurnIntake:
         self._limits = Limits(limits.min_chars, limits.max_chars, self.settings.capture_assistant)
         self._cursors: Recent[str, str] = Recent(CURSORS)
 
-    def take(self, messages: Messages, context: TurnContext, home: Scope) -> Taken:
-        """Write down what is new in the host's history, or the turn's part of it; its memories belong to `home`."""
+    def take(self, messages: Messages, context: TurnContext, home: Scope, batch: str | None = None) -> Taken:
+        """Write down what is new in the host's history, or the turn's part of it; its memories belong to `home`.
+
+        `batch`: of what is changed in the turn, if it is known.
+        """
         name = f"{home}\0{context.session_id or ''}"
         if (tail := self._cursors.get(name)) is None:
             tail = self.cursor(name)
@@ -70,7 +73,7 @@ class TurnIntake:
                 **({ZONE: zone} if (zone := context.timezone or self.settings.timezone) else {}),
                 "host": context.host, "turn": context.turn_id, "messages": intake.messages,
                 **({"metadata": safe_values(context.metadata)} if context.metadata else {}),
-                **({RECORD: said} if said else {}),
+                **({RECORD: said} if said else {}), **({"batch": batch} if batch else {}),
             })  # fmt: skip
         # Not before: a turn that could not be written comes again with the next one, and is new then.
         self._cursors.put(name, intake.tail)

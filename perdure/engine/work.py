@@ -14,7 +14,7 @@ from perdure.background.upkeep import export_day, reconcile, rotate
 from perdure.capture.describe import CategoryPatterns, compile_categories
 from perdure.consolidation.classify import OTHER, classify
 from perdure.embed.base import Embedder
-from perdure.engine.composing import llm_factory, load_extensions
+from perdure.engine.composing import load_extensions
 from perdure.engine.file_memory import files_options
 from perdure.engine.jobs import worker_jobs
 from perdure.engine.model import Recipes
@@ -28,7 +28,6 @@ from perdure.index.calibrate import calibrate, grown
 from perdure.index.feeding import Feeding
 from perdure.index.missing import embed_missing
 from perdure.index.reembed import Reembedder
-from perdure.llm import Asker
 from perdure.parts import part
 from perdure.store.scope import GLOBAL, Audience, Scope
 from perdure.store.spaces import VectorSpace
@@ -57,9 +56,9 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
     reembedder = Reembedder(store, embedder_of)
     files = FileIndex(store, files_options(settings))
 
-    own, llm, copies = compile_categories(settings.categories), llm_factory(settings)(store), settings.keep.copies
+    own, copies = compile_categories(settings.categories), settings.keep.copies
     works: dict[str, Callable[[Pause], str]] = {
-        "classify": lambda pause: _classify(store, pause, own, llm),
+        "classify": lambda pause: _classify(store, pause, own),
         "backup": lambda pause: rotate(store, copies),
         "export": lambda pause: export_day(store, copies, pause),
         "optimise": lambda pause: table.optimise(),
@@ -95,7 +94,7 @@ class _Table:
 
     def __init__(self, store: Store, settings: Settings, embedder: Callable[[], Embedder | None]) -> None:
         self._store, self._settings, self._embedder = store, settings, embedder
-        self._feeding = Feeding(store.database, settings.vector_index, settings.index_crossover)
+        self._feeding = Feeding(store.database, settings.vector_index, settings.index.crossover)
         self._indexer: Any = None
 
     def step(self) -> bool:
@@ -115,20 +114,20 @@ class _Table:
         if self._indexer is None and space is not None and self._feeding.wanted(space):
             settings = self._settings
             self._indexer = part("lance.indexer").Indexer(
-                self._store, self._embedder, settings.index_after.vectors, crossover=settings.index_crossover,
+                self._store, self._embedder, settings.index.vectors, crossover=settings.index.crossover,
                 feeding=self._feeding,
             )  # fmt: skip
         return self._indexer is not None
 
 
-def _classify(store: Store, pause: Pause, own: CategoryPatterns, llm: Asker | None) -> str:
+def _classify(store: Store, pause: Pause, own: CategoryPatterns) -> str:
     scopes = store.database.query(run, "SELECT DISTINCT scope, scope_target FROM facts WHERE category = ?", (OTHER,))
     done = 0
     for kind, target in scopes:
         # Scope by scope: the memories of one caller say nothing of those of another.
         scope = Scope(kind, target)
         audience, progress = Audience(frozenset({GLOBAL, scope}), scope), lambda looked, total: pause()
-        done += len(classify(store, audience, _AUTHOR, pause=pause, own=own, llm=llm, progress=progress))
+        done += len(classify(store, audience, _AUTHOR, pause=pause, own=own, progress=progress))
     return f"{counted(done, 'memory')} got a category" if done else "nothing to classify"
 
 

@@ -179,7 +179,7 @@ def _check(connection: Connection, path: Path) -> None:
     if tuple(found) != (APPLICATION_ID, VERSION):
         raise StoreCorruptError(f"{path} is not an index of this version; rebuild it: perdure index --force")
     if run(connection, "SELECT value FROM meta WHERE key = 'normaliser'") != [(str(NORMALISER_VERSION),)]:
-        raise StoreCorruptError(f"{path} was tokenised with other rules; rebuild it: perdure index --force")
+        raise StoreCorruptError(f"{path} was tokenised by another version; rebuild it: perdure index --force")
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def append_daily_note(workspace: Path, text: str, now: float, *, tz: dt.tzinfo |
     text = clean(text).strip()
     size = len(text.encode())
     if not text:
-        raise InputError("the note is blank; give it some text")
+        raise InputError("the note is empty; give it some text")
     if size > NOTE_BYTES:
         raise InputError(f"the note has {size} bytes, the limit is {NOTE_BYTES}; shorten or split it")
     moment = dt.datetime.fromtimestamp(now, tz)
@@ -141,7 +141,7 @@ def _translated(path: Path, error: OSError) -> InputError | StoreFullError | Sto
     if not path.parent.parent.is_dir():
         return InputError(f"{path.parent.parent} is not a folder; name the agent's workspace")
     if error.errno in _REFUSALS:
-        return InputError(f"{path} is not a regular file in a regular folder; replace it with one")
+        return InputError(f"{path} or its folder is a link or not a regular file; replace it")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFullError(f"the disk is full; none of this note was written to {path}. Free some space")
     return StoreUnavailableError(f"{path} cannot be written ({error.strerror}); check the folder and its owner")
@@ -188,14 +188,14 @@ def with_line(content: str, text: str) -> str:
     """Return a file's text with one more line in its section; the same if the line stands there already."""
     line = f"- {plain_line(text)}"
     if content.count(BEGIN) != content.count(END) or content.count(BEGIN) > 1:
-        raise InputError("the section of perdure is damaged: it needs one begin mark and one end mark; restore them")
+        raise InputError("perdure's section is damaged: it needs one begin mark and one end mark; restore them")
     if BEGIN not in content:
         gap = "" if not content or content.endswith("\n\n") else "\n" if content.endswith("\n") else "\n\n"
         return f"{content}{gap}{BEGIN}\n{HEADING}\n\n{line}\n{END}\n"
     head, _, rest = content.partition(BEGIN)
     section, end, tail = rest.partition(END)
     if not end:
-        raise InputError("the section of perdure is damaged: its end mark comes before its begin mark; restore them")
+        raise InputError("perdure's section is damaged: its end mark comes before its begin mark; restore them")
     if line in section.splitlines():
         return content
     return f"{head}{BEGIN}{section}{'' if section.endswith(chr(10)) else chr(10)}{line}\n{END}{tail}"

@@ -12,27 +12,27 @@ from perdure.text.lexicon import table
 
 FULL = "full"
 """The prompt mode that has these sections. Sub-agents run with shorter prompts and have none."""
+SHOWN_CHARS = 20_000
+"""Characters of MEMORY.md that are shown at the most, some 5,000 tokens."""
 _TEXTS = table("files", "prompts")
-CITATIONS: Mapping[str, str] = _TEXTS["citations"]
+_CITATIONS: Mapping[str, str] = _TEXTS["citations"]
 """What the agent is told in each citation mode."""
 _FIRST_KEYS = ("backend", "provider", "sources", "citations")
 
 
 def prompt_sections(
     mode: str, *, search_tool: str = "memory_search", get_tool: str = "memory_get", citations: str = "auto",
-    memory_md: str | None, max_chars: int = 20_000, runtime: Mapping[str, str],
+    memory_md: str | None, max_chars: int = SHOWN_CHARS, runtime: Mapping[str, str],
 ) -> tuple[PromptSection, ...]:  # fmt: skip
     """Return the sections of the system prompt; the same values give the same bytes.
 
     `memory_md`: the text of MEMORY.md; None: there is none.
     """
-    if citations not in CITATIONS:
-        raise InputError(f"citations is {citations!r}; choose one of {', '.join(CITATIONS)}")
-    if max_chars < 1:
-        raise InputError(f"max_chars is {max_chars}; to show MEMORY.md, give 1 or more")
+    if citations not in _CITATIONS:
+        raise InputError(f"citations is {citations!r}; choose one of {', '.join(_CITATIONS)}")
     if mode != FULL:
         return ()
-    recall = _TEXTS["recall"].format(search=search_tool, get=get_tool, citations=CITATIONS[citations])
+    recall = _TEXTS["recall"].format(search=search_tool, get=get_tool, citations=_CITATIONS[citations])
     sections = [PromptSection("memory recall", recall)]
     if memory_md is not None and memory_md.strip():
         sections.append(PromptSection("project context", _TEXTS["context"] + _shown(memory_md, max_chars, get_tool)))

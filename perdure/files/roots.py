@@ -336,7 +336,7 @@ def _text(roots: Sequence[Root], path: str) -> str | None:
         (root, relative) for root in roots if root.kind != "sessions" and (relative := root.relative(path)) is not None
     ]
     if not places and path.endswith(".jsonl"):
-        raise InputError(f"{path!r} is a conversation, which can be searched but not read by lines")
+        raise InputError(f"{path!r} is a conversation, which can be searched but not read line by line")
     if not places:
         raise InputError(f"{path!r} is not a memory file; give a path from a search result, such as MEMORY.md")
     for root, relative in places:

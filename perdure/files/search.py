@@ -137,7 +137,7 @@ class FileSearch:
         options = self.index.options
         sources = [source for source in ask.sources if source in options.sources]
         if not sources:
-            return Answer((), DISABLED, reason="no source is enabled; see the setting sources")
+            return Answer((), DISABLED, reason="no source is enabled; see the setting `sources`")
         dirty, stale = 0, None
         try:
             dirty = fresh()
@@ -251,7 +251,7 @@ class FileSearch:
         readable = [root for root in roots() if audience.may_read(root.scope)]
         found = by_substring(ask.query[:MAX_QUERY], readable, sources, self.index, time.monotonic() + 5.0)
         if found is None:
-            return Answer((), DISABLED, reason=f"{reason}; there is no file to search instead")
+            return Answer((), DISABLED, reason=f"{reason}; there are no files to search instead")
         chosen = self._chosen(ask, found, audience)
         return Answer(self._results(ask, chosen), SUBSTRING, reason=reason)
 

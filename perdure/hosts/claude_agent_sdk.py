@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from perdure.api.memory import Memory
-from perdure.capture.agent_log import quotes
+from perdure.capture.acts import quotes
 from perdure.extras import need
 from perdure.hosts.carrier import NOTHING, HostMemory, exchange
 from perdure.hosts.command.transcripts import LATELY, messages

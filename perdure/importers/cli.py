@@ -55,7 +55,7 @@ class _Format(click.Choice[str]):
 def import_(folder: Path, output: Output, path: Path, kind: str | None, trust: bool, mine: bool, dry_run: bool) -> int:
     """Import memories and conversations from other tools or exports.
 
-    Edited and new entries of Markdown pages wait for `perdure review`; missing ones are not forgotten. From
+    Edited and new entries in Markdown pages wait for `perdure review`; removing an entry forgets nothing. From
     conversations, only the user's statements are imported; on a terminal, you are asked whether that user is you.
 
     Exit code 1: conflicts, refused or unreadable entries, or nothing to import.
@@ -207,7 +207,7 @@ _NUMBERS = 30
 
 
 @operation(name="try")
-@click.option("--from", "source", type=_Format(list(SOURCES)), required=True, help="The memory you have today.")
+@click.option("--from", "source", type=_Format(list(SOURCES)), required=True, help="The memory tool you use now.")
 @click.option(
     "--prompts", "most", type=click.IntRange(1, 10_000), default=200, show_default=True,
     help="Compare this many of your last prompts.",

@@ -33,8 +33,8 @@ def aimed(embedder: Embedder | None, scale: Scale, texts: Sequence[str]) -> dict
         for text, near in zip(texts, near_quiet(embedder, scale, vectors), strict=True):
             if near:
                 raise InputError(
-                    f"triggers: {text[:40]!r} is near {len(near)} of {len(QUIET)} prompts that need no memory, such as"
-                    f" {near[0]!r}; the limit is {int(PASSING * len(QUIET))}: name what is special about the situation"
+                    f"triggers: {text[:40]!r} is close to {len(near)} of {len(QUIET)} prompts that need no memory, such"
+                    f" as {near[0]!r}; the limit is {int(PASSING * len(QUIET))}; make it specific to the situation"
                 )
     except ModelError:
         return {}

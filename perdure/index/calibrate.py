@@ -107,10 +107,10 @@ def told(calibration: Calibration) -> str:
     """Return a calibration in words, in the model's own cosines."""
     scale = calibration.scale
     if not scale.stretch:
-        return "the model cannot tell texts apart: meaning does not count as evidence"
+        return "the model cannot tell texts apart; similarity of meaning is ignored"
     clear, here, unrelated = map(scale.own, (CLEAR, CLEAR + calibration.lift, EMPTY))
-    more = f" and {here - clear:.2f} more, as chance hits come close" if calibration.lift else ""
-    return f"cosine of a clear hit {clear:.2f}{more}, of unrelated texts {unrelated:.2f}"
+    more = f" (plus {here - clear:.2f}, as chance hits come close)" if calibration.lift else ""
+    return f"cosine of a clear hit: {clear:.2f}{more}; of unrelated texts: {unrelated:.2f}"
 
 
 def _nearest(store: Store, space: VectorSpace, questions: Vectors, pause: Callable[[], None]) -> Vectors:

@@ -98,13 +98,13 @@ class Feeding:
         if self.possible or self._database.shared:
             return ""
         if self._database.query(outbox.fed):
-            return "this store has a LanceDB table, but LanceDB is not installed: SQLite and the exact index answer"
+            return "this store has a LanceDB table, but LanceDB is not installed; SQLite is searched instead"
         least = int(TELL_FROM * self._crossover)
         if self._mode != "auto" or not self._reaches(space, least):
             return ""
         return (
-            f"this store has more than {least:,} memories, and LanceDB is not installed: from {self._crossover:,} on it"
-            " is quicker than the exact index"
+            f"this store has more than {least:,} memories, and LanceDB is not installed; above {self._crossover:,} it"
+            " is faster than the exact index"
         )
 
     def _reaches(self, space: VectorSpace, least: int) -> bool:

@@ -30,10 +30,10 @@ PATIENCE_SECONDS: Final = 5.0
 """The switch waits so long for the score at the most, once both models are loaded."""
 CHUNK: Final = 256
 """Memories whose vectors are read and compared at a time."""
-_NOT_LOADED: Final = "the former model cannot be loaded"
+_NOT_LOADED: Final = "the previous model cannot be loaded"
 _FAILED: Final = "a model failed on the questions"
 _LATE: Final = f"it would have taken longer than {PATIENCE_SECONDS:.0f} seconds"
-_NOTHING: Final = "there is no memory to ask about"
+_NOTHING: Final = "there are no memories to ask about"
 _BOTH: Final = (
     "FROM facts JOIN vectors a ON a.fact_id = facts.id AND a.embedding_id = ? AND length(a.vector) = ?"
     " JOIN vectors b ON b.fact_id = facts.id AND b.embedding_id = ? AND length(b.vector) = ?"
@@ -67,7 +67,7 @@ def compare(
     try:
         theirs = embedder_of(former)
     except PerdureError as error:
-        _log.warning("the former model cannot be loaded for a comparison: %s", error)
+        _log.warning("the previous model cannot be loaded for a comparison: %s", error)
         theirs = None
     if theirs is None or theirs.identity.id != former.id:
         return {"against": former.id, "left_out": _NOT_LOADED}
@@ -75,7 +75,7 @@ def compare(
         figures = _compared(store, (former, new), (theirs, embedder))
     except ModelError as error:
         # What a server says may quote the question, so it is not kept.
-        _log.warning("the former model and the new one are not compared: %s", type(error).__name__)
+        _log.warning("the previous model and the new one are not compared: %s", type(error).__name__)
         return {"against": former.id, "left_out": _LATE if isinstance(error, _Late) else _FAILED}
     return {"against": former.id} | figures
 
@@ -83,9 +83,9 @@ def compare(
 def told(note: Mapping[str, Any]) -> str:
     """Return what `compare` found in words."""
     if "left_out" in note:
-        return f"the former model and the new one were not compared: {note['left_out']}"
+        return f"the previous model and the new one were not compared: {note['left_out']}"
     return (
-        f"of {note['asked']} questions made from your memories, the former model ranked the memory first for"
+        f"of {note['asked']} questions made from your memories, the previous model ranked the right memory first for"
         f" {note['former']}, the new one for {note['new']}"
     )
 

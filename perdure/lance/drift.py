@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from perdure.embed.load import sha256_of
 from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Channel
 from perdure.lance.table import LanceIndex, Place, drop_at, fact_of, place_of, rows_of, table_name, url_of
@@ -30,8 +31,8 @@ from perdure.store.transaction import StoredVector
 ASIDE = "lancedb-purged"
 """Where a table goes before it is removed: nobody may find half of one."""
 RESCUE = "facts.db has lost it: perdure verify --fix, else perdure recover"
-_MISSING = "memory is missing in LanceDB"
-_NOT_LIVE = "LanceDB holds a row that is not a live memory"
+_MISSING = "memory is missing from LanceDB"
+_NOT_LIVE = "LanceDB has a row without a live memory"
 _FIELDS = ("id", "text", "vector", "importance", "category", "scope", "created_at", "expires_at")
 _BEHIND_LIMIT = 10**9
 _LINE = lazy(r"([0-9a-f]{64})  (\S.*)")
@@ -73,7 +74,7 @@ def _drift(store: Store, place: Place) -> Iterator[Finding]:
     for what, hint, fact_ids in (
         (_MISSING, "it is reindexed", found.missing),
         (_NOT_LIVE, "it is removed", removable),
-        ("LanceDB holds different content", "it is reindexed", found.different),
+        ("LanceDB has different content", "it is reindexed", found.different),
     ):
         yield from (Finding(what, fact_id, hint, "row") for fact_id in sorted(fact_ids - changed))
     # It may be all that is left of a memory.
@@ -188,7 +189,7 @@ def record_files(store: Store, *, pruned: bool = False) -> None:
     """Note the checksums of files that are new. For the worker, after each write."""
     known = _recorded(store)
     present = set(_immutable(store))
-    fresh = {name: _digest(store.folder / name) for name in sorted(present - known.keys())}
+    fresh = {name: sha256_of(store.folder / name) for name in sorted(present - known.keys())}
     if pruned and known.keys() - present:
         kept = {name: digest for name, digest in known.items() if name in present} | fresh
         temporary = store.folder / f"{LANCE_SUMS}.tmp"
@@ -274,7 +275,7 @@ def _wrong(store: Store, noted: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for name, digest in noted.items():
         try:
-            if _digest(store.folder / name) != digest:
+            if sha256_of(store.folder / name) != digest:
                 found[name] = "altered"
         except FileNotFoundError:
             found[name] = "missing"
@@ -305,8 +306,3 @@ def _immutable(store: Store) -> Iterator[str]:
         for name in names:
             if not _MUTABLE.search(name):
                 yield (Path(folder) / name).relative_to(store.folder).as_posix()
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -130,7 +130,7 @@ class Indexer:
         drop_elsewhere(self.store)
         self.store.database.apply(outbox.end)
         drop_index(self.store)
-        return "the LanceDB table is removed: a store of this size is searched in memory"
+        return "LanceDB table removed: a store of this size is searched in memory"
 
     def _apply(
         self, index: LanceIndex, space: VectorSpace, fact_ids: Sequence[str], *, patient: bool
@@ -260,7 +260,7 @@ class Indexer:
         try:
             if found := unproved(self.store):
                 _log.warning(
-                    "the LanceDB table stays in %s, as it cannot be read or differs from SQLite in %d places",
+                    "the LanceDB table in %s is kept, since it cannot be read or differs from SQLite in %d places",
                     known.url or self.store.lance_folder, found,
                 )  # fmt: skip
             elif known.url:
@@ -268,7 +268,7 @@ class Indexer:
             else:
                 drop_folder(self.store)
         except StoreUnavailableError as error:
-            _log.warning("tables of this store remain in %s; remove them there: %s", known.url, error)
+            _log.warning("this store has tables left in %s; remove them there: %s", known.url, error)
 
     def _is_there(self, name: str) -> bool:
         if isinstance(self._place, Path):

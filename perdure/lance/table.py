@@ -282,11 +282,11 @@ class LanceIndex:
         if len(blob) != 4 * self._dims:
             raise InputError(
                 f"the vector of memory {row['id']} has {len(blob)} bytes, not the {4 * self._dims} of its"
-                " vector space: embed it again"
+                " vector space; embed it again"
             )
         vector = np.frombuffer(blob, dtype="<f4")
         if not np.isfinite(vector).all():
-            raise InputError(f"the vector of memory {row['id']} holds numbers that are not finite: embed it again")
+            raise InputError(f"the vector of memory {row['id']} has non-finite numbers; embed it again")
         return vector
 
 
@@ -371,7 +371,7 @@ def _translated(what: str) -> Iterator[None]:
         if isinstance(error, (ImportError, *LANCE_ERRORS)) or kind in _PANICS:
             error.args = ()
             raise StoreUnavailableError(
-                f"the LanceDB table cannot be {what} ({kind}); SQLite answers meanwhile, and a damaged table is "
+                f"the LanceDB table cannot be {what} ({kind}); SQLite is searched meanwhile, and a damaged table is "
                 "rebuilt in the background"
             ) from error
         raise

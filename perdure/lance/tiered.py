@@ -203,7 +203,7 @@ class TieredIndex:
             return answer.result(self.patience)
         except TimeoutError:
             raise StoreUnavailableError(
-                f"LanceDB has not answered within {self.patience} seconds; SQLite answers instead"
+                f"LanceDB has not answered within {self.patience} seconds; SQLite is searched instead"
             ) from None
 
     def _ready(self, known: IndexState) -> LanceIndex | None:

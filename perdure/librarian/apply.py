@@ -23,6 +23,7 @@ from perdure.ranking.decay import DEFAULT_CLASS
 from perdure.store.fact import CATEGORIES, Fact
 from perdure.store.lifecycle import PENDING, Wish, ask
 from perdure.store.lifecycle import Request as Wanted
+from perdure.store.llm import drop_turns
 from perdure.store.scope import Scope
 from perdure.store.sql import run
 from perdure.store.store import Store
@@ -36,8 +37,6 @@ METHOD: Final = "librarian"
 """How its notes were extracted, and what stands in the journal as the reason."""
 AT_ONCE: Final = 3
 """Memories of a batch that are withdrawn as not the user's; of more each waits for review."""
-SAME: Final = 0.25
-"""Cosine from which on a quote is about what a memory is about."""
 _AHEAD: Final = 730
 """Days that are looked at for what a clause means by a day."""
 
@@ -70,55 +69,61 @@ class Applier:
         self,
         request: Request,
         operations: Sequence[Operation],
-        name: str = "",
-        also: Callable[[Transaction], object] = lambda tx: None,
+        also: Callable[[Transaction, Outcome], object] = lambda tx, outcome: None,
     ) -> Outcome:
-        """Prove the operations, and let those take effect that are; what is done under a `name` is done once.
+        """Prove the operations, and let those take effect that are, if all turns of the batch still wait.
 
-        `also` is done in the same transaction.
+        They wait no more then: an answer takes effect once. `also` is done in the same transaction.
         """
-        found = [each for operation in operations if (each := prove(operation, request, self._alike)) is not None]
-        proven = [each for each in found if isinstance(each, Proven)]
+        found = [each for operation in operations if (each := prove(operation, request, self._near)) is not None]
         refused = [each for each in found if isinstance(each, Refused)]
-        prepared = self._prepared([_placed(each, request) for each in proven], request.batch)
+        proven = [_placed(each, request) for each in found if isinstance(each, Proven)]
+        prepared = [(each, self._prepared(each, request.batch)) for each in proven]
+        # What is not the user's comes last: a note has taken the place of most of it by then.
+        parts = [[each for each in prepared if _not_users(each[0]) is last] for last in (False, True)]
         done: Counter[str] = Counter()
         notes: list[tuple[Operation, str]] = []
         with self.store.write(_author(request.batch)) as tx:
-            if name and tx.is_finished(name):
+            if not drop_turns(tx.connection, request.batch.names):
                 return Outcome()
-            kinds = [each.operation for each in proven]
-            hold = sum(isinstance(each, Withdraw) and each.why == "not_users" for each in kinds) > AT_ONCE
             taken: set[str] = set()
-            for each, ready in prepared:
-                if (wrong := self._gone(tx, each, taken)) is not None:
-                    refused.append(Refused(each.operation, wrong))
-                    continue
-                if ready is None:
-                    done[self._do(tx, each, hold=hold)] += 1
-                    continue
-                kind, kept = self._write(tx, each, ready)
-                done[kind] += 1
-                notes.append((each.operation, kept.text))
-            also(tx)
-            if name:
-                tx.finish_entry(name)
-            batch = tx.batch if done else ""
-        return Outcome(done, tuple(refused), batch, tuple(notes))
+            for part in parts:
+                doubted = {fact.id for each, _ in part if _not_users(each) for fact in _meant(each)}
+                hold = len(doubted - taken) > AT_ONCE
+                for each, ready in part:
+                    if (wrong := self._gone(tx, each, taken)) is not None:
+                        refused.append(Refused(each.operation, wrong))
+                        continue
+                    if each.text:
+                        kind, kept = self._write(tx, each, ready[0], taken)
+                        notes.append((each.operation, kept.text))
+                    else:
+                        try:
+                            kind = self._do(tx, each, hold=hold)
+                        except InputError:
+                            refused.append(Refused(each.operation, "too much waits for review already"))
+                            continue
+                    done[kind] += 1
+                    gone = each.rest and each.target is not None and not _there(tx, each.target)
+                    if gone and not tx.is_purged(each.rest):
+                        tx.add(ready[-1].fact, ready[-1].vector, METHOD)
+            outcome = Outcome(done, tuple(refused), tx.batch if done else "", tuple(notes))
+            also(tx, outcome)
+        return outcome
 
-    def _alike(self, one: str, other: str) -> bool:
+    def _near(self, one: str, other: str) -> float:
         leg = self.leg()
         try:
             first, second = leg[0].embed([one, other]) if leg else (None, None)
         except ModelError:
-            return False
-        return first is not None and second is not None and float(first @ second) >= SAME
+            return 0.0
+        return 0.0 if first is None or second is None else float(first @ second)
 
-    def _prepared(self, proven: Sequence[Proven], batch: Batch) -> list[tuple[Proven, Prepared | None]]:
-        now, ready = self.store.clock.now(), list[tuple[Proven, Prepared | None]]()
-        for each in proven:
-            fact = self._fact(each, batch) if each.text else None
-            ready.append((each, self.writer().prepare([fact], now)[0] if fact is not None else None))
-        return ready
+    def _prepared(self, proven: Proven, batch: Batch) -> list[Prepared]:
+        """Return the note of an operation, if it has one, and what stays of its target, if anything does."""
+        note = [self._fact(proven, batch)] if proven.text else []
+        rest = [_part(proven.target, proven.rest)] if proven.target is not None and proven.rest else []
+        return self.writer().prepare([*note, *rest], self.store.clock.now())
 
     def _fact(self, proven: Proven, batch: Batch) -> Fact:
         operation, text, at = proven.operation, proven.text, proven.turn.at
@@ -134,8 +139,9 @@ class Applier:
             category = proven.target.category
         scopes = [Scope.parse(each) for each in batch.scopes]
         scope = scopes[-1] if len(scopes) > 1 and not is_users(text, found.slot) else scopes[0]
-        if proven.target is not None:
-            scope = Scope(proven.target.scope, proven.target.scope_target)
+        old = proven.target or next(iter(proven.twins), None)
+        if old is not None:
+            scope = Scope(old.scope, old.scope_target)
         lesson = isinstance(operation, Lesson)
         fact = Fact(
             text=text, why=found.why, category=category, importance=importance(category, statement),
@@ -153,16 +159,11 @@ class Applier:
 
     def _gone(self, tx: Transaction, proven: Proven, taken: set[str]) -> str | None:
         """Return why an operation can do nothing any more: its memory has changed, or another operation did it."""
-        if proven.target is None:
-            return None
-        for fact in _meant(proven):
-            rows = run(tx.connection, "SELECT 1 FROM facts WHERE id = ?", (fact.id,))
-            now = tx.fact(fact.id) if rows else None
-            if now is None or now.superseded_at or now.forgotten_at or now.review_state != "approved":
-                return "the memory has changed since"
-            if fact.id in taken:
-                return "another operation has changed the memory"
-        if isinstance(proven.operation, Replace | Merge | Withdraw | Remember):
+        if not taken.isdisjoint(fact.id for fact in _meant(proven)):
+            return "another operation has changed the memory"
+        if not all(_there(tx, fact) for fact in _meant(proven)):
+            return "the memory has changed since"
+        if isinstance(proven.operation, Replace | Merge | Withdraw):
             taken |= {fact.id for fact in _meant(proven)}
         return None
 
@@ -173,7 +174,7 @@ class Applier:
             tx.change(target.id, "retract", {"superseded_at": tx.now, "valid_until": tx.now}, reason=METHOD)
         elif isinstance(operation, Withdraw) and hold:
             note = Fact(
-                text=f"Not the user's own word: {target.text}", channel=Channel.ASSISTANT, source=METHOD,
+                text=f"Not the user's own words: {target.text}", channel=Channel.ASSISTANT, source=METHOD,
                 scope=target.scope, scope_target=target.scope_target, extraction_method=METHOD,
             )  # fmt: skip
             ask(tx, note, None, Wanted(Wish.FORGET, target.id))
@@ -187,20 +188,24 @@ class Applier:
             _aim(tx, target.id, operation.triggers, f"{operation.quote}\n{target.text}")
         return operation.op
 
-    def _write(self, tx: Transaction, proven: Proven, ready: Prepared) -> tuple[str, Fact]:
+    def _write(self, tx: Transaction, proven: Proven, ready: Prepared, taken: set[str]) -> tuple[str, Fact]:
         operation, target = proven.operation, proven.target
         if isinstance(operation, Lesson):
             known = tx.is_purged(ready.fact.text)
             return operation.op, ready.fact if known else tx.add(ready.fact, ready.vector, METHOD)
+        twins = [fact for fact in proven.twins if fact.id not in taken and _there(tx, fact)]
+        target = target or (twins.pop(0) if twins else None)
+        taken |= {fact.id for fact in (target, *twins) if fact is not None}
         if target is not None and fingerprint(ready.fact.text) == target.normalized_hash:
             if target.category != ready.fact.category:
                 tx.change(target.id, "classify", {"category": ready.fact.category}, reason=METHOD)
+            for twin in twins:
+                tx.supersede(twin.id, target.id, METHOD)
             _aimed(tx, target.id, proven)
             return "known", target
         if target is not None:
-            twins = tuple(fact.id for fact in _meant(proven)[1:])
-            verdict = Decision(Action.UPDATE, target.id, METHOD, twins=twins)
-            ready = replace(ready, verdict=verdict)
+            beside = tuple(fact.id for fact in (*proven.beside, *twins))
+            ready = replace(ready, verdict=Decision(Action.UPDATE, target.id, METHOD, twins=beside))
         written = self.writer().write(tx, ready)
         if written.fact.id:
             _aimed(tx, written.fact.id, proven)
@@ -214,14 +219,33 @@ def _aimed(tx: Transaction, fact_id: str, proven: Proven) -> None:
         _aim(tx, fact_id, operation.triggers, f"{proven.turn.said}\n{proven.text}")
 
 
+def _not_users(proven: Proven) -> bool:
+    return isinstance(proven.operation, Withdraw) and proven.operation.why == "not_users"
+
+
 def _placed(proven: Proven, request: Request) -> Proven:
-    """Return a note with the memory that capture has made of the same words, whose place it takes."""
-    if isinstance(proven.operation, Remember):
-        for name in sorted(request.new):
-            fact = request.memories[name]
-            if fact.source_date == proven.turn.at and rewords(fact, proven.text):
-                return replace(proven, target=fact)
-    return proven
+    """Return a note with the memories that capture has made of the same words, whose place it takes."""
+    if not isinstance(proven.operation, Remember | Replace):
+        return proven
+    captured = [fact for name, fact in request.memories.items() if name in request.new and fact != proven.target]
+    same = [fact for fact in captured if fact.source_date == proven.turn.at and rewords(fact, proven.text)]
+    return replace(proven, twins=tuple(same))
+
+
+def _there(tx: Transaction, fact: Fact) -> bool:
+    """Return whether a memory is still what it was shown as."""
+    rows = run(tx.connection, "SELECT 1 FROM facts WHERE id = ?", (fact.id,))
+    now = tx.fact(fact.id) if rows else None
+    return now is not None and not now.superseded_at and not now.forgotten_at and now.review_state == "approved"
+
+
+def _part(fact: Fact, text: str) -> Fact:
+    """Return a memory of which only a part is left."""
+    return replace(
+        fact, id="", text=text, summary=None, entity=None, key=None, value=None, created_at=0.0,
+        source_date=fact.effective_date, valid_from=None, valid_until=None, supersedes_id=None, embedding_model=None,
+        extraction_method=METHOD,
+    )  # fmt: skip
 
 
 def _meant(proven: Proven) -> list[Fact]:

@@ -154,4 +154,4 @@ def targets(operation: Operation) -> Iterator[str]:
 
 def _told(error: ValidationError) -> Iterator[str]:
     for each in error.errors(include_input=False, include_url=False)[:_SHOWN]:
-        yield f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}"
+        yield f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg'].removeprefix('Value error, ')}"

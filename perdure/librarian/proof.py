@@ -15,6 +15,7 @@ from typing import Final
 from perdure.capture.language import language, language_of
 from perdure.capture.reading import END, FORMER, FRAMING, LIMITED, NOW_SO
 from perdure.capture.sentences import sentences
+from perdure.capture.statements import capital
 from perdure.librarian.operations import (
     File,
     Lesson,
@@ -33,6 +34,7 @@ from perdure.regex import lazy
 from perdure.store.fact import Fact
 from perdure.text.lexicon import kin, listed, stop_words, table, word_set
 from perdure.text.normalise import cut_ending, fold, match_terms
+from perdure.text.quotes import bare
 from perdure.text.sameness import details, others, telling
 
 LEAST: Final = 3
@@ -41,6 +43,10 @@ BORNE: Final = 0.5
 """The share of a note's words that its quote has at least; below, the quote is about something else."""
 ALIKE: Final = 1 / 3
 """The share of a memory's words beyond which it says more than a note about the same."""
+NEAR: Final = 0.28
+"""Cosine from which on a quote is about what a memory is about."""
+_APART: Final = 0.1
+"""By so much a statement of a memory is farther from a quote than another one if the quote leaves it as it is."""
 LONGEST: Final = 400
 """Characters of what is stored in the place of a note."""
 _NOT, _CORRECT, _DENY, _FORGET, _TOLD, _ALWAYS = (
@@ -49,6 +55,8 @@ _NOT, _CORRECT, _DENY, _FORGET, _TOLD, _ALWAYS = (
 _CHANGES: Final = (END, NOW_SO, FRAMING, FORMER, _CORRECT, _DENY)
 _CHANGED: Final = listed("librarian", "words", "changed")
 _SUPPOSED: Final = listed("librarian", "words", "supposed")
+_JOINED: Final = listed("librarian", "words", "joined")
+_HANGING: Final = listed("librarian", "words", "hanging")
 _DENSE: Final = "\u3040-\u30ff\u3400-\u9fff"
 _TOKEN = lazy(rf"[{_DENSE}]|[^\W{_DENSE}]+")
 _BOUNDARY = lazy(r"[,;:.!?…—–\n()\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]|\s-\s")
@@ -69,6 +77,8 @@ class Proven:
     text: str = ""  # what is to be kept
     target: Fact | None = None  # what gives its place up, is withdrawn, or gets something
     beside: tuple[Fact, ...] = ()  # what gives its place up with it
+    twins: tuple[Fact, ...] = ()  # what capture has made of the same words
+    rest: str = ""  # what else the target says, which stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +99,16 @@ class _Quote:
     around: str  # that with the sentence before it and the one behind
 
 
-Alike = Callable[[str, str], bool]
-"""Whether two texts are about the same by their meaning."""
+Near = Callable[[str, str], float]
+"""How near two texts are by their meaning, as a cosine."""
 
 
-def unlike(one: str, other: str) -> bool:
-    """Say of no two texts that they are about the same: only their words tell."""
-    return False
+def unknown(one: str, other: str) -> float:
+    """Say that it is not known how near two texts are: only their words tell."""
+    return 0.0
 
 
-def prove(operation: Operation, request: Request, alike: Alike = unlike) -> Proven | Refused | None:
+def prove(operation: Operation, request: Request, near: Near = unknown) -> Proven | Refused | None:
     """Return an operation with what it may do, or why it may do nothing; None: there is nothing to do."""
     if isinstance(operation, Nothing):
         return None
@@ -110,15 +120,15 @@ def prove(operation: Operation, request: Request, alike: Alike = unlike) -> Prov
         return _lesson(operation, turns)
     quote = next(filter(None, (_found(operation.quote, turn) for turn in reversed(turns))), None)
     if quote is None:
-        return Refused(operation, "the quote does not stand in what the user says")
+        return Refused(operation, "the quote is not in what the user says")
     if isinstance(operation, Remember | Replace):
-        return _noted(operation, quote, facts, request, alike)
+        return _noted(operation, quote, facts, request, near)
     if isinstance(operation, Merge):
         return _merged(operation, quote, facts)
     if isinstance(operation, Withdraw):
-        return _withdrawn(operation, quote, facts[0], new=operation.target in request.new, alike=alike)
+        return _withdrawn(operation, quote, facts[0], new=operation.target in request.new, near=near)
     if not (_stems(quote.passage) & _stems(facts[0].text)):
-        return Refused(operation, "the quote says nothing of the memory")
+        return Refused(operation, "the quote does not mention the memory")
     if isinstance(operation, File):
         open_ = facts[0].category == "other" or operation.target in request.new
         return Proven(operation, quote.turn, target=facts[0]) if open_ else Refused(operation, "it has a category")
@@ -132,32 +142,33 @@ def aims(triggers: Iterable[str], known: str) -> list[str]:
 
 def rewords(fact: Fact, text: str) -> bool:
     """Return whether a text is about what a memory says, which says hardly more."""
-    known, told = _stems(fact.text), _stems(text)
+    known, told = _stems(bare(fact.text)), _stems(text)
     return bool(known) and len(known - told) <= ALIKE * len(known)
 
 
-def _noted(operation: Noted, quote: _Quote, facts: Sequence[Fact], request: Request, alike: Alike) -> Proven | Refused:
+def _noted(operation: Noted, quote: _Quote, facts: Sequence[Fact], request: Request, near: Near) -> Proven | Refused:
     if _says_nothing(quote.text):
         return Refused(operation, "the quote says too little")
     if _asks(quote):
-        return Refused(operation, "the quote asks or supposes")
+        return Refused(operation, "the quote is a question or a supposition")
     old = facts[0] if facts else None
     known = f"{quote.text}\n{old.text if old else ''}"
-    if _foreign(operation.note, known):
-        return Refused(operation, "the note has a name or figure that neither quote nor memory has")
     note, whole = _stems(operation.note), _stems(known)
     if len(note & whole) < BORNE * len(note) or not note & _stems(quote.text):
-        return Refused(operation, "the quote does not bear the note")
+        return Refused(operation, "the quote does not support the note")
     instead = quote.passage if _cut(quote) else quote.text
-    text = operation.note if _agrees(operation.note, quote, old) else _capital(instead[:LONGEST])
+    foreign = _foreign(operation.note, f"{known}\n{quote.passage}")
+    text = operation.note if not foreign and _agrees(operation.note, quote, old) else capital(instead[:LONGEST])
     if isinstance(operation, Remember):
         return Proven(operation, quote.turn, text)
     assert old is not None  # noqa: S101 - a replacement has a target
     if operation.target in request.new and rewords(old, quote.passage):
-        return Proven(operation, quote.turn, text, old)
-    if not (_changes(quote) and (_about(old, f"{quote.passage}\n{text}") or alike(quote.passage, old.text))):
+        keeps = all(_stems(each) & _stems(text) for each in _statements(old))
+        return Proven(operation, quote.turn, text if keeps else capital(quote.passage[:LONGEST]), old)
+    rest = _rest(old, quote, near) if _changes(quote) and _means(quote, old, near) else None
+    if rest is None:
         return Proven(operation, quote.turn, text)  # it is kept beside what it does not change
-    return Proven(operation, quote.turn, text, old)
+    return Proven(operation, quote.turn, text, old, rest=rest)
 
 
 def _merged(operation: Merge, quote: _Quote, facts: Sequence[Fact]) -> Proven | Refused:
@@ -165,31 +176,32 @@ def _merged(operation: Merge, quote: _Quote, facts: Sequence[Fact]) -> Proven | 
     if len({fact.id for fact in facts}) < len(facts):
         return Refused(operation, "names a memory twice")
     if not all(_about(fact, quote.passage) for fact in facts):
-        return Refused(operation, "the quote says nothing of a memory")
+        return Refused(operation, "the quote does not mention a memory")
     if not _stems(operation.note) <= _stems(together) or _foreign(operation.note, together):
         return Refused(operation, "the note says more than the memories")
     for fact in facts:
         if _signs(fact.text) != _signs(operation.note) or telling(_own(fact.text)) - telling(_own(operation.note)):
-            return Refused(operation, "the note leaves something out")
+            return Refused(operation, "the note omits something")
         if len(_stems(fact.text) - _stems(operation.note)) > ALIKE * len(_stems(fact.text)):
-            return Refused(operation, "the memories do not say the same")
+            return Refused(operation, "the memories do not say the same thing")
     return Proven(operation, quote.turn, operation.note, facts[0], tuple(facts[1:]))
 
 
-def _withdrawn(operation: Withdraw, quote: _Quote, fact: Fact, *, new: bool, alike: Alike) -> Proven | Refused:
+def _withdrawn(operation: Withdraw, quote: _Quote, fact: Fact, *, new: bool, near: Near) -> Proven | Refused:
     if operation.why == "not_users":
-        return Proven(operation, quote.turn, target=fact) if new else Refused(operation, "not of these turns")
+        return Proven(operation, quote.turn, target=fact) if new else Refused(operation, "not in these turns")
     ends = (_changes(quote) or _FORGET.search(fold(quote.passage))) and not _asks(quote)
-    if not ends or not (_about(fact, quote.passage) or alike(quote.passage, fact.text)):
+    rest = _rest(fact, quote, near) if ends and _means(quote, fact, near) else None
+    if rest is None:
         return Refused(operation, "the quote does not end the memory")
-    return Proven(operation, quote.turn, target=fact)
+    return Proven(operation, quote.turn, target=fact, rest=rest)
 
 
 def _aimed(operation: Triggers, quote: _Quote, fact: Fact, *, aimed: bool) -> Proven | Refused:
     if aimed:
         return Refused(operation, "it has triggers")
     if not aims(operation.triggers, f"{quote.passage}\n{fact.text}"):
-        return Refused(operation, "the triggers have a name or figure of their own, or say too little")
+        return Refused(operation, "the triggers add a name or figure, or say too little")
     return Proven(operation, quote.turn, target=fact)
 
 
@@ -200,9 +212,9 @@ def _lesson(operation: Lesson, turns: Sequence[Turn]) -> Proven | Refused:
             quote = turn.tools[slice(*found)]
             note = _stems(operation.note)
             if _says_nothing(quote) or _foreign(operation.note, quote) or len(note & _stems(quote)) < BORNE * len(note):
-                return Refused(operation, "the quote does not bear the note")
+                return Refused(operation, "the quote does not support the note")
             return Proven(operation, turn, operation.note if _signs(operation.note) == _signs(quote) else quote)
-    return Refused(operation, "the quote does not stand in what a tool brought")
+    return Refused(operation, "the quote is not in what a tool returned")
 
 
 def _found(quote: str, turn: Turn) -> _Quote | None:
@@ -277,6 +289,45 @@ def _about(fact: Fact, text: str) -> bool:
     """Return whether a text has a word of what a memory is about."""
     slot = {cut_ending(word) for word in fold(fact.key or "").split()}
     return bool((_stems(fact.text) | slot) & _stems(text))
+
+
+def _means(quote: _Quote, fact: Fact, near: Near) -> bool:
+    """Return whether a quote is about what a memory is about, by its words or by its meaning."""
+    return _about(fact, quote.passage) or near(quote.passage, fact.text) >= NEAR
+
+
+def _rest(fact: Fact, quote: _Quote, near: Near) -> str | None:
+    """Return what of a memory a quote leaves as it is; None: it cannot be told which of its statements is meant.
+
+    That is a statement that has no word of the quote and is far from it, or farther than another. What hangs on the
+    others, by a "they" or a "so", goes with them, but for a rule.
+    """
+    parts = _statements(fact)
+    if len(parts) == 1:
+        return ""
+    told = _stems(quote.passage)
+    found = [(part, bool(_stems(part) & told), near(quote.passage, part)) for part in parts]
+    nearest = max(how for _, _, how in found)
+    if nearest < NEAR and not any(named for _, named, _ in found):
+        return None
+    stays = [part for part, named, how in found if not named and how < max(NEAR, nearest - _APART)]
+    return ". ".join(capital(part.strip(" .,;")) for part in stays if _rules(part) or not _HANGING.match(fold(part)))
+
+
+def _rules(text: str) -> bool:
+    return bool(_ALWAYS.search(fold(text)))
+
+
+def _statements(fact: Fact) -> list[str]:
+    """Return the parts of a memory that are joined by an "and", each of which says something."""
+    text = bare(fact.text)
+    found, start = [], 0
+    for join in _JOINED.finditer(text):
+        before, behind = text[start : join.start()], text[join.end() :]
+        if all(_rules(part) or len(_stems(part)) >= LEAST for part in (before, behind)):
+            found.append(before)
+            start = join.end()
+    return [*found, text[start:]]
 
 
 def _foreign(note: str, known: str) -> bool:
@@ -354,7 +405,3 @@ def _sequence(text: str) -> Sequence[str]:
 
 def _content(text: str) -> Iterator[str]:
     yield from (cut_ending(term) for term in match_terms(text))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from typing import Any, Final
 
+from perdure.capture.language import language_of
+from perdure.capture.sentences import sentences
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError
 from perdure.hooks.types import Messages
 from perdure.index.vector_index import VectorIndex
 from perdure.librarian.operations import schema
+from perdure.recall.topics import private
 from perdure.secrets.redact import redact
 from perdure.speech.author import Author, author_of
 from perdure.speech.spans import spoken
@@ -20,7 +24,7 @@ from perdure.speech.tool_use import Result, used
 from perdure.speech.typed import typed
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
-from perdure.store.search import View, by_ids, captured, lexical, newest, told_in
+from perdure.store.search import View, by_ids, captured, lexical, named, told_in
 from perdure.store.sql import Connection
 from perdure.store.store import Store
 from perdure.store.triggers import of as triggers_of
@@ -34,9 +38,11 @@ BESIDE: Final = 400
 """Characters of a turn that are shown: of what its user said, and of each that stands beside it."""
 MEMORIES: Final = 60
 EACH: Final = 6
-"""Memories that are shown: in all, the newest where fewer are near; and for one turn by its words, or its meaning."""
-NEAR: Final = 0.35
-"""Cosine from which on a memory is near a turn."""
+"""Memories that are shown: in all; for one turn by its meaning, for each of its first sentences by slots and by words;
+and of the same conversation the newest."""
+SENTENCES: Final = 12
+NEAR: Final = 0.2
+"""Cosine from which on a memory is near a turn: what a turn changes it often names in quite other words."""
 CAPTURED: Final = "rule:"
 """How the extraction of what capture has kept of a turn begins."""
 _PROMPTS: Mapping[str, str] = table("librarian", "prompts")
@@ -63,6 +69,8 @@ class Batch:
     scopes: tuple[str, ...]  # where what is said there is kept: the caller's own first, then the project's
     turns: tuple[Turn, ...]
     names: tuple[str, ...] = ()  # under which they wait
+    rested: bool = False  # whether the conversation is over, or its model sees no more of it
+    tries: int = 0  # so often a model has failed to read them
 
     @property
     def audience(self) -> Audience:
@@ -161,17 +169,13 @@ class Reader:
         view = View(batch.audience, now, approved_only=True)
         vectors = self._vectors(batch.turns)
         with self.store.database.read() as connection:
-            found: dict[str, Fact] = {}
-            fresh = _fresh(connection, batch, view)
-            for turn, vector in zip(batch.turns, vectors, strict=True):
-                kept = [fact for fact in fresh if fact.source_date == turn.at]
-                near = [*kept, *self._near(connection, turn.said, vector, view)]
-                found |= {fact.id: fact for fact in near if fact.id not in found}
-            found |= {fact.id: fact for fact in [*fresh, *newest(connection, view, MEMORIES)] if fact.id not in found}
-            if self.withholds(batch.host):
-                told = told_in(connection, found.keys(), batch.host) if found else set()
-                found = {name: fact for name, fact in found.items() if name in told or fact.scope == "project"}
-            facts = list(found.values())[:MEMORIES]
+            here = captured(connection, view, batch.session, 0.0) if batch.session is not None else []
+            fresh = [fact for fact in here if _is_of(fact, batch)]
+            near = [each for turn, vector in zip(batch.turns, vectors, strict=True)
+                    for each in self._near(connection, turn, fresh, vector, view)]  # fmt: skip
+            last = sorted(here, key=lambda fact: fact.created_at)[-EACH:]
+        facts = self._shown(batch.host, [*near, [*fresh, *last]], {fact.id for fact in fresh})
+        with self.store.database.read() as connection:
             aimed = triggers_of(connection, [fact.id for fact in facts])
         names = {fact.id: f"m{number}" for number, fact in enumerate(facts, 1)}
         return Request(
@@ -182,6 +186,18 @@ class Reader:
             frozenset(names[fact_id] for fact_id, held in aimed.items() if held),
         )
 
+    def _shown(self, host: str, near: Sequence[Sequence[Fact]], fresh: Collection[str]) -> list[Fact]:
+        """Return what is shown: the nearest of each turn and sentence, where there is not room for all."""
+        found = {fact.id: fact for facts in near for fact in facts}
+        if self.withholds(host) and found:
+            elsewhere = found.keys() - self.store.database.query(told_in, found.keys(), host)
+            withheld = private(self.store, [found[name] for name in elsewhere])
+            withheld |= {name for name in elsewhere if found[name].scope != "project"}
+            found = {name: fact for name, fact in found.items() if name not in withheld}
+        ranked = [fact.id for facts in zip_longest(*near) for fact in facts if fact is not None and fact.id in found]
+        room = {*list(dict.fromkeys([*(name for name in found if name in fresh), *ranked]))[:MEMORIES]}
+        return [fact for name, fact in found.items() if name in room]
+
     def _vectors(self, turns: Sequence[Turn]) -> Sequence[Any]:
         leg = self.leg()
         if leg is None:
@@ -191,22 +207,22 @@ class Reader:
         except ModelError:
             return [None] * len(turns)
 
-    def _near(self, connection: Connection, said: str, vector: Any, view: View) -> Iterator[Fact]:
-        leg = self.leg()
+    def _near(
+        self, connection: Connection, turn: Turn, fresh: Sequence[Fact], vector: Any, view: View
+    ) -> Iterator[list[Fact]]:
+        """Yield what is near a turn by its meaning, and what is near each of its sentences."""
+        leg, near = self.leg(), [fact for fact in fresh if fact.source_date == turn.at]
         if leg is not None and vector is not None:
             hits = [hit.id for hit in leg[1].search(vector, view, EACH) if hit.cosine >= NEAR]
             found = by_ids(connection, hits, view) if hits else {}
-            yield from (found[hit] for hit in hits if hit in found)
-        yield from (hit.fact for hit in lexical(connection, said, view, EACH).hits)
+            near += (found[hit] for hit in hits if hit in found)
+        yield near
+        for sentence in sentences(turn.said, language_of(turn.said))[:SENTENCES]:
+            words = lexical(connection, sentence, view, EACH).hits
+            yield [*named(connection, sentence, view, EACH), *(hit.fact for hit in words)]
 
 
-def _fresh(connection: Connection, batch: Batch, view: View) -> list[Fact]:
-    """Return what was captured from these very turns."""
-    if batch.session is None:
-        return []
-    since = min(turn.at for turn in batch.turns)
-    return [
-        fact
-        for fact in captured(connection, view, batch.session, 0.0)
-        if (fact.extraction_method or "").startswith(CAPTURED) and (fact.source_date or 0.0) >= since
-    ]
+def _is_of(fact: Fact, batch: Batch) -> bool:
+    """Return whether a fact of the conversation was captured from these very turns."""
+    rule = (fact.extraction_method or "").startswith(CAPTURED)
+    return rule and (fact.source_date or 0.0) >= min(turn.at for turn in batch.turns)

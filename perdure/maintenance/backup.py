@@ -71,7 +71,7 @@ def backup(store: Store, target: Path | None = None) -> Path:
     """
     if store.database.shared:
         raise StoreUnavailableError(
-            "the memories are in PostgreSQL: superusers back them up with pg_dump, and `perdure export` copies them"
+            "the memories are in PostgreSQL; back them up with pg_dump as a superuser, or copy them: perdure export"
         )
     if target is None:
         target = unused(backups_folder(store.folder), f"facts-{_stamp(store.clock)}")

@@ -40,7 +40,7 @@ WAL_BACKPORTS = ((3, 44, 6), (3, 50, 7))
 """Versions of SQLite in which a reset of the log cannot lose pages that another process has just written."""
 _LOST = {
     Truth.MISSING: "missing or empty", Truth.OLDER: "older than before", Truth.FOREIGN: "from another store",
-    Truth.REKEYED: "under a different key than before", Truth.DAMAGED: "damaged",
+    Truth.REKEYED: "signed with a different key from before", Truth.DAMAGED: "damaged",
 }  # fmt: skip
 SPACE_STATES = ("active", "building", "retired", "abandoned", "pruned")
 COLUMNS = ("text", "entity", "key", "value", "category")
@@ -79,7 +79,7 @@ def truth(store: Store) -> Iterator[Finding]:
         buried = {row[0] for row in run(connection, "SELECT key FROM tombstones")}
     yield from lost(verdict)
     if not verdict.lost and verdict.remembered is not None and verdict.remembered.tombstones - buried:
-        yield Finding("records of purged memories are missing", "tombstones", "the folder has a copy", "tombstones")
+        yield Finding("records of purged memories are missing", "tombstones", "the folder has copies", "tombstones")
 
 
 def lost(verdict: Verdict) -> Iterator[Finding]:
@@ -97,7 +97,7 @@ def pages(store: Store) -> Iterator[Finding]:
             elif message != "ok":
                 yield Finding("facts.db is damaged", str(message), MEND)
         for table, row, parent, _ in run(connection, "PRAGMA foreign_key_check"):
-            hint = f"its row of {parent} is missing, so it is removed"
+            hint = f"its row in {parent} is missing, so it is removed"
             yield Finding("orphaned row", f"{table} row {row}", hint, "orphans")
 
 
@@ -121,7 +121,7 @@ def schema(store: Store) -> Iterator[Finding]:
     if kept != settings:
         yield Finding("settings of the full-text index changed", "facts_fts_config", BACKUP)
     if version != [(str(NORMALISER_VERSION),)]:
-        yield Finding("words were normalised with other rules", "facts_fts", "the index is rebuilt", "words")
+        yield Finding("words were normalised by another version", "facts_fts", "the index is rebuilt", "words")
     for space, state in states:
         if state not in SPACE_STATES:
             yield Finding(f"vector space has the unknown state {state[:20]!r}", space, BACKUP)
@@ -137,7 +137,7 @@ def content(store: Store) -> Iterator[Finding]:
             " WHERE length(v.vector) <> 4 * e.dims"
         )
         for (fact_id,) in run(connection, sql):
-            yield Finding("vector has a different length than its space", fact_id, "it is recreated", "vectors")
+            yield Finding("vector length differs from its vector space", fact_id, "it is recreated", "vectors")
 
 
 def words(store: Store) -> Iterator[Finding]:
@@ -153,7 +153,7 @@ def queues(store: Store) -> Iterator[Finding]:
         for fact_id, error in run(connection, "SELECT fact_id, parked FROM outbox WHERE parked IS NOT NULL"):
             yield Finding(f"memory could not be indexed ({error})", fact_id, "it is retried", "outbox")
         for entry_id, error in run(connection, "SELECT entry_id, error FROM inbox_parked"):
-            yield Finding(f"turn could not be captured ({error})", entry_id, "it is kept; report it with the error")
+            yield Finding(f"turn could not be captured ({error})", entry_id, "it is kept; report the error")
     inbox = store.folder / "inbox"
     for path in sorted(inbox.glob("*.jsonl")):
         yield from _inbox(path)
@@ -166,10 +166,11 @@ def conversations(store: Store) -> Iterator[Finding]:
     hint = "verify --fix accepts readable lines as they are, and removes the rest"
     try:
         for where, how in log_of(store).damaged():
-            yield Finding(f"line of a conversation is {how}", where, hint, "conversations")
+            what = "has changed" if how == "changed" else f"is {how}"
+            yield Finding(f"conversation line {what}", where, hint, "conversations")
     except OSError as error:
         where = Path(error.filename or "transcripts").name
-        yield Finding(f"conversation cannot be read: {error.strerror}", where, "make it readable", "")
+        yield Finding(f"conversation cannot be read: {error.strerror}", where, "fix its permissions", "")
 
 
 def permissions(store: Store) -> Iterator[Finding]:
@@ -177,7 +178,7 @@ def permissions(store: Store) -> Iterator[Finding]:
     for path in private_paths(store.folder):
         if path.stat().st_mode & 0o077:
             where = path.relative_to(store.folder).as_posix()
-            yield Finding("others can read it", where, "its mode is set to 0600, a folder's to 0700", "permissions")
+            yield Finding("readable by other users", where, "the mode is set to 0600 (folders: 0700)", "permissions")
 
 
 def sqlite_release() -> str:
@@ -208,28 +209,30 @@ def private_paths(folder: Path) -> Iterator[Path]:
 
 def _of(damage: Damage) -> Finding:
     where = f"{damage.id} {damage.part}".strip()
-    what = {"missing": "lost", "foreign": "not written by perdure"}.get(damage.how, "changed since it was written")
+    what = {"missing": "is lost", "foreign": "was not written by perdure"}.get(
+        damage.how, "has changed since it was written"
+    )
     match damage.kind, damage.how:
         case "vector", _:
             hint, repair = "it is recreated from the text", "vectors"
         case "fact" | "link", "foreign":
-            hint, repair = "inspect it; a repair accepts it as it is", "seals"
+            hint, repair = "inspect it; --fix accepts it as it is", "seals"
         case "fact", "missing":
-            hint, repair = f"{BACKUP}; a repair restores what LanceDB has of it, else records the loss", "lost"
+            hint, repair = f"{BACKUP}; --fix restores it from LanceDB, or records the loss", "lost"
         case "link", "missing":
-            hint, repair = "link the memories again; a repair records the loss", "seals"
+            hint, repair = "link the memories again; --fix records the loss", "seals"
         case "journal", _:
-            hint, repair = f"attribution is uncertain around this change; {BACKUP}", ""
+            hint, repair = f"authorship is uncertain around this change; {BACKUP}", ""
         case _:
             hint, repair = f"{BACKUP}, or update or forget the memory", ""
-    return Finding(f"{damage.kind} is {what}", where, hint, repair)
+    return Finding(f"{damage.kind} {what}", where, hint, repair)
 
 
 def _inbox(path: Path) -> Iterator[Finding]:
     if read(path).damaged:
-        yield Finding("turns in the inbox are damaged", path.name, "the next start of a host sets them aside")
+        yield Finding("turns in the inbox are damaged", path.name, "they are set aside when a host next starts")
     if path.read_bytes().strip(b"\0") and not _lives(path):
-        yield Finding("turns of a process that has exited", path.name, "the next start of a host captures them")
+        yield Finding("turns of a process that has exited", path.name, "they are captured when a host next starts")
 
 
 def _lives(path: Path) -> bool:

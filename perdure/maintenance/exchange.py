@@ -242,7 +242,9 @@ class ExportFile:
             with self.path.open("rb") as file:
                 yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
         except OSError as error:
-            raise InputError(f"{self.path} cannot be read ({error.strerror}); check name and permissions") from error
+            raise InputError(
+                f"{self.path} cannot be read ({error.strerror}); check the name and permissions"
+            ) from error
 
     def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
         try:
@@ -328,7 +330,7 @@ def read_trigger(values: Sequence[Any]) -> Trigger:
     """Make a trigger of its values, in the order in which `Trigger` has them."""
     kinds: Sequence[tuple[type, ...]] = ((str,), (str,), (str,), (str,), (int, float))
     if len(values) != len(kinds) or not all(map(_fits, values, kinds)) or values[3] not in ORIGINS:
-        raise InputError("is no trigger")
+        raise InputError("is not a valid trigger")
     checked([values[2]])
     return Trigger(*values)
 

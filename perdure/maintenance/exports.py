@@ -182,7 +182,7 @@ def _rewrite(path: Path, key: bytes, look: Look) -> bool:
     except FileNotFoundError:
         return False  # another process has removed it meanwhile
     except OSError as error:
-        raise StoreUnavailableError(f"{path} cannot be read ({error.strerror}); check owner and permissions") from error
+        raise StoreUnavailableError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
     return True
 
 
@@ -214,7 +214,7 @@ def _read(path: Path, key: bytes) -> tuple[dict[str, Any], bool]:
                 intact = line.get("type") == "seal" and hmac.compare_digest(str(line.get("hmac")), seal.hexdigest())
                 seal.update(raw)
     except OSError as error:
-        raise StoreUnavailableError(f"{path} cannot be read ({error.strerror}); check owner and permissions") from error
+        raise StoreUnavailableError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
     return header, intact
 
 

@@ -356,7 +356,7 @@ def _refusal(fact: Fact) -> str | None:
         return f"it has {len(fact.text)} characters; the limit is {MAX_TEXT}"
     for at in (fact.created_at, fact.effective_date):
         if not abs(at) <= FURTHEST:
-            return f"it is dated {at!s:.20} seconds after 1970; the limit is {FURTHEST:g}"
+            return f"its date is {at!s:.20} seconds after 1970; the limit is {FURTHEST:g}"
     return None
 
 

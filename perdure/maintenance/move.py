@@ -84,7 +84,7 @@ def see_captured(source: Store) -> None:
         left |= {entry_id for entry_id in held if not source.is_finished(entry_id)}
     if left:
         raise StoreBusyError(
-            f"the inbox still holds {counted(len(left), 'turn')} to capture; stop the programs that use the store,"
+            f"{counted(len(left), 'turn')} in the inbox must be captured first; stop the programs that use the store,"
             " then run: perdure jobs run files. Turns of another machine are captured once they are a minute old"
         )
 
@@ -152,7 +152,7 @@ def leave(source: Store, copied: str, where: str) -> None:
     with source.database.ending() as connection:
         see_captured(source)
         if _state(source, connection) != copied:
-            raise StoreBusyError("the store was written to meanwhile; stop the programs that use it, and run it again")
+            raise StoreBusyError("the store was written to meanwhile; stop the programs that use it, and retry")
         put_meta(connection, MOVED, where)
 
 
@@ -172,7 +172,7 @@ def _see_empty(target: Store) -> None:
         for table, noun in nouns.items():
             held: int = run(connection, f"SELECT count(*) FROM {table}")[0][0]
             if held:
-                raise InputError(f"the target holds {held} {noun} already; name another folder or store_tenant")
+                raise InputError(f"the target already has {held} {noun}; name another folder or store_tenant")
 
 
 def _wrong(counts: dict[str, int], target: Store) -> str | None:

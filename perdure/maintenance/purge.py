@@ -43,7 +43,7 @@ _TEXTS = ("text", "why", "summary", "value", "metadata", "entity", "key")
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """A fact that a purge removes, and why: "asked for", "the same text", "derived from it" or "carries the text"."""
+    """A fact that a purge removes, and why: "requested", "the same text", "derived from it" or "contains the text"."""
 
     id: str
     why: str
@@ -90,13 +90,13 @@ def plan(connection: Connection, fact_ids: Iterable[str]) -> list[Doomed]:
         if not rows:
             raise NotFoundError(f"there is no memory {fact_id}; it may have been purged already")
         text, digest = rows[0]
-        doomed[fact_id] = Doomed(fact_id, "asked for")
+        doomed[fact_id] = Doomed(fact_id, "requested")
         for (same,) in run(connection, "SELECT id FROM facts WHERE normalized_hash = ?", (digest,)):
             doomed.setdefault(same, Doomed(same, "the same text"))
         for (derived,) in run(connection, _DERIVED, (fact_id,)):
             doomed.setdefault(derived, Doomed(derived, "derived from it"))
         for carrier in holding(connection, text) if len(text) >= MIN_TEXT else ():
-            doomed.setdefault(carrier, Doomed(carrier, "carries the text"))
+            doomed.setdefault(carrier, Doomed(carrier, "contains the text"))
     return list(doomed.values())
 
 
@@ -108,7 +108,7 @@ def bodies(database: Backend) -> tuple[Place, ...]:
 def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
     """Remove facts for good, over all scopes: they are in no table any more. `certify` until the purge is certified."""
     if not fact_ids:
-        raise InputError("no memory is named; give at least one id")
+        raise InputError("no memory is given; give at least one id")
     name = str(uuid.uuid4())
     with store.write(author) as tx:
         ids = [doomed.id for doomed in plan(tx.connection, fact_ids)]
@@ -177,7 +177,7 @@ def _clean(
         return f"{counted(store.inbox.waiting, 'turn')} still to be captured"
     held = search(store.folder, needles, ["inbox"]).ours or unadopted(store.folder / "inbox")
     if held:
-        return f"{', '.join(held)} holds turns of a process that has exited; the next start of a host captures them"
+        return f"{', '.join(held)} has turns of a process that has exited; they are captured when a host next starts"
     texts = [text for some in needles for text in some.texts]
     if store.database.shared:
         # Other machines went on: since the facts were removed a turn may have come in, or been parked.

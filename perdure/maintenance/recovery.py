@@ -231,13 +231,13 @@ def recover(folder: Path, *, apply: bool = False, accept: bool = False, clock: C
     """
     clock = clock or SystemClock()
     if judge(folder).truth is Truth.NEW:
-        raise InputError(f"{folder} holds no store, and never did; name the right folder with --home")
+        raise InputError(f"{folder} has no store, and never had one; give the right folder with --home")
     with alone(folder) as free, _stage(folder) as stage:
         if not free:
             raise StoreBusyError(f"{folder} is in use; {CLOSE}")
         verdict = judge(folder, thorough=True)
         if accept and verdict.truth is Truth.DAMAGED:
-            raise InputError(f"facts.db in {folder} cannot be read, so it cannot be taken as it is; use --apply")
+            raise InputError(f"facts.db in {folder} cannot be read, so it cannot be accepted as it is; use --apply")
         found = Recovery(verdict.truth, verdict.said, turns=waiting_in(folder / "inbox"))
         found.conversations = sum(1 for _ in (folder / "transcripts").rglob("*.jsonl"))
         key = _begin(folder, stage, verdict, found, clock, keep=accept)

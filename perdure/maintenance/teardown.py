@@ -52,7 +52,7 @@ class Contents:
 def contents(folder: Path) -> Contents:
     """Return what is in a data folder."""
     if not was_opened(folder) and judge(folder).truth is Truth.NEW:
-        raise InputError(f"{folder} holds no store; name its folder with --home")
+        raise InputError(f"{folder} has no store; give its folder with --home")
     made = sorted({path for pattern in MADE for path in folder.glob(pattern)})
     files = [file for path in made for file in ([path] if path.is_file() else path.rglob("*"))]
     size = sum(file.stat().st_size for file in files if file.is_file())
@@ -76,7 +76,7 @@ def remove(folder: Path) -> Contents:
         if not found.others:
             folder.rmdir()
     except OSError as error:
-        raise StoreUnavailableError(f"{folder} could not be removed ({error.strerror}); check it") from error
+        raise StoreUnavailableError(f"{folder} cannot be removed ({error.strerror}); check its permissions") from error
     return found
 
 

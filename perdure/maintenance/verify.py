@@ -197,7 +197,7 @@ def unanchored(store: Store, text: str) -> Iterator[Finding]:
     """Yield every anchor in a text, one a line, that the store does not come through; InputError if there is none."""
     found = _LINE.findall(text)
     if not found:
-        raise InputError("it holds no anchor; `perdure anchor` prints one")
+        raise InputError("it has no anchor; `perdure anchor` prints one")
     with store.database.read() as connection:
         own = Place.of(connection).store
         for name, seq, sealed, at in found:

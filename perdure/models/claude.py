@@ -10,16 +10,12 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from perdure.errors import ModelError
-from perdure.llm import Purpose
-from perdure.models.llm import counted
+from perdure.models.own import OwnModel
 from perdure.store.llm import TokenMeter
 
-TIMEOUT: Final = 180.0
-"""Seconds that an answer may take."""
 # Safe mode loads nothing that anybody has added, and yet asks the model, at the address and with the login, that the
 # user's settings name: with no settings at all, what was said could go elsewhere.
 _ALONE: Final = (
@@ -30,20 +26,15 @@ _ALONE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Claude:
-    """Asks Claude Code, on its user's plan."""
+    """Asks Claude Code."""
 
     program: str
-    meter: TokenMeter
 
-    def ask_json(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> Any | None:
-        """Return the JSON of the answer, or None if there is none; ModelError if it did not answer as it should.
+    def __call__(self, prompt: str, system: str, *, tokens: int, timeout: float) -> tuple[str, int | None]:
+        """Return the answer, and nothing of how many tokens it took; ModelError if there is none.
 
         What has an @ in the prompt must be JSON: there the sign is escaped, as Claude Code would read a file behind it.
         """
-        answer = partial(self._answer, timeout=timeout or TIMEOUT)
-        return counted(self.meter, purpose, prompt, system, answer)
-
-    def _answer(self, prompt: str, system: str, timeout: float) -> str:
         with tempfile.TemporaryDirectory(prefix="perdure-") as empty:
             try:
                 done = subprocess.run(  # noqa: S603 - the user's own program, without a shell
@@ -56,10 +47,10 @@ class Claude:
         text = answer.get("result") if isinstance(answer, dict) and not answer.get("is_error") else None
         if not isinstance(text, str):
             raise ModelError("claude -p answered without a result")
-        return text
+        return text, None
 
 
-def claude(meter: TokenMeter) -> Claude | None:
+def claude(meter: TokenMeter) -> OwnModel | None:
     """Return Claude Code, or None where it is not installed."""
     program = shutil.which("claude")
-    return Claude(program, meter) if program else None
+    return OwnModel(Claude(program), meter) if program else None

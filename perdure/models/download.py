@@ -16,7 +16,8 @@ from perdure.embed.load import MARKER, fetch_folder, fetched, sha256_of
 from perdure.errors import EndpointError, ModelError
 from perdure.models.endpoint import Address, connection_to, site_of
 
-HUB: Final = "https://huggingface.co"
+_HUB: Final = "https://huggingface.co"
+"""The hub; a mirror of it is named by HF_ENDPOINT, as for the hub's own library."""
 HUB_DOMAINS: Final = ("huggingface.co", "hf.co")
 """The hub leads from its own address to servers of these domains, where the large files are."""
 HOPS: Final = 5
@@ -30,25 +31,26 @@ Advance = Callable[[int], None]
 """Told how many bytes came in; less than 0: so many are to come anew."""
 
 
-def may_fetch(offline: bool = False, environ: Mapping[str, str] = os.environ) -> str | None:
+def hub(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the address from which models are fetched."""
+    return environ.get("HF_ENDPOINT") or _HUB
+
+
+def forbidden(environ: Mapping[str, str] = os.environ) -> str | None:
     """Return what forbids a fetch, for people; None: nothing does."""
-    if offline:
-        return "setting model_offline is on"
     if environ.get("HF_HUB_OFFLINE", "").upper() in _TRUE:
         return f"HF_HUB_OFFLINE is {environ['HF_HUB_OFFLINE']}"
     return None
 
 
 def fetch(
-    model: OnnxModel, hub: str = HUB, *, offline: bool = False, timeout: float = 30.0,
-    advance: Advance = lambda count: None,
-) -> Path:  # fmt: skip
+    model: OnnxModel, site: str | None = None, *, timeout: float = 30.0, advance: Advance = lambda count: None
+) -> Path:
     """Fetch a model's files at its pinned revision and return their folder; what is there already is not fetched again.
 
-    What the hub, or a mirror of it, sends is checked, so it need not be trusted. It is given up after `timeout` seconds
+    What the hub, or another `site`, sends is checked, so it need not be trusted. It is given up after `timeout` seconds
     without a byte (EndpointError); what came is kept, and the next fetch goes on from there. Raises ModelError where
-    the settings or HF_HUB_OFFLINE forbid it, another process does it, what came is not the pinned file, or it cannot be
-    written.
+    HF_HUB_OFFLINE forbids it, another process does it, what came is not the pinned file, or it cannot be written.
     """
     from filelock import FileLock, Timeout
 
@@ -57,10 +59,10 @@ def fetch(
         raise ModelError(f"model {model.name} ships with perdure; if it is missing, reinstall perdure")
     if fetched(model) is not None:
         return folder
-    forbidden = may_fetch(offline)
-    if forbidden:
-        raise ModelError(f"model {model.name} was not fetched: {forbidden}. Change that, or set its path in model_path")
-    address = Address(hub)
+    reason = forbidden()
+    if reason:
+        raise ModelError(f"model {model.name} was not downloaded: {reason}. Change that, or set model_path")
+    address = Address(site or hub())
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_suffix(".lock"), timeout=0):
@@ -71,7 +73,7 @@ def fetch(
             part.write_text(json.dumps(model.digests), encoding="utf-8")
             part.replace(folder / MARKER)
     except Timeout:
-        raise ModelError(f"model {model.name} is being fetched by another process; wait for it") from None
+        raise ModelError(f"model {model.name} is being downloaded by another process; retry later") from None
     except OSError as error:
         raise ModelError(
             f"{folder} cannot be written ({error.strerror or error}); free some space or fix the path"
@@ -110,7 +112,7 @@ def _fetch_file(
         part.unlink()
         raise ModelError(
             f"{address.url} sent a different file for {file} of model {name}: its sha256 is {found}, expected {sha256}."
-            " It was deleted; try another address (model_hub), or give the path of a good copy (model_path)"
+            " It was deleted; try another address (HF_ENDPOINT), or give the path of a good copy (model_path)"
         )
     part.replace(target)
 
@@ -181,7 +183,7 @@ def _led_to(address: Address, url: str, location: str, redirects: Sequence[str])
         parts = urlsplit(target)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise EndpointError(f"{address.site} redirects to an invalid address; try another") from None
+        raise EndpointError(f"{address.site} redirects to an invalid address; set another in model_hub") from None
     home = (parts.scheme, parts.netloc) == (address.parts.scheme, address.parts.netloc)
     if home or (parts.scheme == "https" and any(host == name or host.endswith(f".{name}") for name in redirects)):
         return target
@@ -229,5 +231,5 @@ def _receive(
 
 def _broken(parts: SplitResult, cause: Exception) -> EndpointError:
     late = isinstance(cause, TimeoutError)
-    how = "sent nothing for too long" if late else f"broke off its answer ({type(cause).__name__})"
+    how = "sent nothing for too long" if late else f"closed the connection early ({type(cause).__name__})"
     return EndpointError(f"{site_of(parts)} {how}; try again: the download resumes", sent=True)

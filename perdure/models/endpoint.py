@@ -40,7 +40,7 @@ class Key:
         value = self.value
         if not value:
             if self.needed:
-                raise ModelError(f"environment variable {self.variable} is not set; put the key of the service in it")
+                raise ModelError(f"environment variable {self.variable} is not set; set it to the API key")
             return {}
         if not (value.isascii() and value.isprintable()):
             raise ModelError(f"environment variable {self.variable} contains invalid characters; set it again")
@@ -71,7 +71,7 @@ class Address:
         # What stands before an @ could be a password: it is not repeated.
         if "@" in parts.netloc:
             raise SettingsError(
-                f"the address of {parts.hostname} has a user name or password; name an environment variable instead"
+                f"the address of {parts.hostname} has a user name or password; use an environment variable instead"
             )
         if not usable or parts.query or parts.fragment:
             raise SettingsError(f"address {self.url!r} cannot be used; use one such as http://host:port/v1")
@@ -168,7 +168,7 @@ class _Exchange:
             self._http = self._socket = None
             connection.close()
         if len(data) > MAX_BYTES:
-            raise EndpointError(f"{self._address.site} answered more than {MAX_BYTES} bytes; ask for less", sent=True)
+            raise EndpointError(f"{self._address.site} sent more than {MAX_BYTES} bytes; check the address", sent=True)
         return _Answer(response.status, data, response.headers.get("Retry-After"))
 
     def _check(self) -> None:
@@ -183,8 +183,10 @@ class _Exchange:
             return EndpointError(f"{site} did not answer in time; raise the timeout, or check the server", sent=sent)
         name = type(cause).__name__
         if not sent:
-            return EndpointError(f"{site} cannot be reached ({name}); check the address, and that the server runs")
-        return EndpointError(f"{site} broke off its answer ({name}); try again, or check the server's log", sent=True)
+            return EndpointError(f"{site} cannot be reached ({name}); check its address, and that it is running")
+        return EndpointError(
+            f"{site} closed the connection early ({name}); retry, or check the server's log", sent=True
+        )
 
 
 class Endpoint:
@@ -250,7 +252,7 @@ class Endpoint:
             case 401 | 403 if key:
                 return f"{said}; check the key in environment variable {key.variable}"
             case 401 | 403:
-                return f"{said}; name the environment variable that holds its key"
+                return f"{said}; set the environment variable of its key"
             case 404:
                 return f"{said}; check the address and the name of the model"
             case 429:
@@ -259,7 +261,7 @@ class Endpoint:
             case status if status >= 500:
                 return f"{said}: the server failed; try again later"
             case status if 300 <= status < 400:
-                return "; it is a redirect, which is not followed. Set the target address"
+                return "; redirects are not followed. Set the target address"
         return said
 
     def _said(self, body: bytes) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -82,25 +82,6 @@ class Llm:
         newer = self.endpoint.address.parts.hostname == _OPENAI
         limit = "max_completion_tokens" if newer else "max_tokens"
         return {"model": self.models[purpose.tier], "messages": messages, limit: purpose.answer_tokens}
-
-
-def counted(
-    meter: TokenMeter, purpose: Purpose, prompt: str, system: str, answer: Callable[[str, str], str]
-) -> Any | None:
-    """Return the JSON of an answer, or None: to a prompt and a system prompt, both without secrets.
-
-    Their tokens are estimated and counted.
-    """
-    prompt, system = redact(prompt).text, redact(system).text
-    used = estimate_tokens(prompt) + estimate_tokens(system)
-    reserved = used + purpose.answer_tokens
-    day = meter.reserve(purpose.tier, reserved)
-    try:
-        text = answer(prompt, system)
-        used += estimate_tokens(text)
-    finally:
-        meter.settle(day, purpose.tier, reserved, used)
-    return find_json(text)
 
 
 def find_json(text: str) -> Any | None:

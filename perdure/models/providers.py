@@ -111,10 +111,10 @@ def connect(
         raise SettingsError(f"{name!r} is not an embedding provider; known providers: {', '.join(PROVIDERS)}")
     address = url or provider.url
     if address is None:
-        raise SettingsError(f"embedder {name} needs the address of a server; set embedder_endpoint")
+        raise SettingsError(f"embedder {name} requires a server address; set embedder_endpoint")
     wanted = model or provider.model
     if wanted is None:
-        raise SettingsError(f"embedder {name} needs the name of a model; set embedder_model")
+        raise SettingsError(f"embedder {name} requires a model name; set embedder_model")
     key = provider.key
     if key_variable:
         key = replace(key or Key(key_variable), variable=key_variable, needed=True)

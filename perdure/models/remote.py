@@ -131,7 +131,7 @@ class RemoteEmbedder:
         if len(lengths) != 1 or self._model.dims not in (0, *lengths) or 0 in lengths:
             raise ModelError(
                 f"model {self._model.name} at {site} returned vectors with {sorted(lengths)} dimensions, not "
-                f"{self._model.dims or 'all of one length'}; check the name of the model and embedder_dims"
+                f"{self._model.dims or 'all of one length'}; check the model name and embedder_dims"
             )
         return rows
 

@@ -73,7 +73,7 @@ class Holding:
         cls, home: str | Path | None = None, *, clock: Clock | None = None,
         host_config: Mapping[str, Any] | None = None, agent: str | None = None, user: str | None = None,
         scopes: object = (), guest: bool = False, load_model: bool = True, llm: object = None,
-        **settings: Any,
+        lent: object = None, **settings: Any,
     ) -> Self | None:  # fmt: skip
         """Return what holds the turns of a data folder; None if it remembers no store. The arguments: `Memory.open`'s.
 
@@ -83,7 +83,7 @@ class Holding:
             SettingsError: a setting is unknown or does not fit.
             StoreUnavailableError: the folder is another store's, or cannot be written.
         """
-        del agent, user, scopes, guest, load_model, llm  # each turn names its own caller, and nothing is loaded
+        del agent, user, scopes, guest, load_model, llm, lent  # each turn names its own caller; nothing is loaded
         folder, loaded = data_folder(home), Settings.load(settings, host_config=host_config)
         if loaded.store_url is not None:
             key = known_key(folder)

@@ -146,11 +146,11 @@ def in_our_terms() -> Iterator[None]:
         raise StoreBusyError("the database rolled this change back because of a conflicting one; retry") from error
     except (errors.DiskFull, errors.OutOfMemory) as error:
         raise StoreFullError(
-            "the database is out of space and stored none of this change; free some on its server and retry"
+            "the database is out of space and did not store this change; free some on its server and retry"
         ) from error
     except errors.ReadOnlySqlTransaction as error:
         raise StoreUnavailableError(
-            "the server is read-only; name the one that accepts writes in store_url, or all, comma-separated"
+            "the server is read-only; set store_url to the one that accepts writes, or to all, comma-separated"
         ) from error
     except (PoolTimeout, psycopg.OperationalError) as error:
         raise StoreUnavailableError(

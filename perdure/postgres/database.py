@@ -257,7 +257,7 @@ class PostgresDatabase(Backend):
                 "the database was opened before this process was forked; open it again in this process"
             )
         if self._closed:
-            raise StoreClosedError("the database is closed")
+            raise StoreClosedError("the database is closed; open the store again")
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -25,7 +25,7 @@ _TAKEN = (
     " fence = leases.fence + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END"
     " WHERE leases.holder = excluded.holder OR leases.ends < clock_timestamp() RETURNING fence"
 )
-_LOST = "another process maintains the store now; this one's job stops"
+_LOST = "another process now maintains the store; this job stops"
 _guarded: ContextVar[int | None] = ContextVar("perdure_fence", default=None)
 
 

@@ -81,7 +81,7 @@ def _patiently(raw: psycopg.Connection[Row], change: Callable[[psycopg.Connectio
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             if last:
                 raise StoreBusyError(
-                    "the schema of the database must be migrated, but another program holds its tables, such as"
+                    "the schema of the database must be migrated, but another program has locked its tables, such as"
                     " pg_dump or another start of perdure; retry when it has finished"
                 ) from error
             time.sleep(LOCKED / 4)

@@ -21,7 +21,7 @@ from perdure.text.normalise import acronyms, fold, match_terms
 MOST_ADDED = 4
 """Names that a prompt gains at the most: it is to be asked for what it says, not for its glossary."""
 
-NAMES_ALONE = "it only states the names"
+NAMES_ALONE = "it only states names"
 _ASKING_FOR_NAMES = terms("call called name named nickname alias abbreviation acronym stand mean refer known short")
 _ARTICLES = ("a", "an")
 _JOINED_BEFORE = lazy(r"\w[-.@]$")

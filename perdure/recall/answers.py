@@ -11,14 +11,14 @@ from typing import Final
 from perdure.index.vector_index import all_cosines
 from perdure.ranking.decay import OF_SESSION
 from perdure.recall.about import OWN, TRIED, About
-from perdure.recall.agent_log import is_of
 from perdure.recall.kinds import Kind, speaks_of_the_asker
 from perdure.recall.opening import AHEAD, LOOKED_AT, need
 from perdure.recall.options import ABOUT
+from perdure.recall.past_failures import is_of
 from perdure.recall.turn import Candidate, MissingError, Turn
 from perdure.recall.unasked import USER
 from perdure.regex import lazy
-from perdure.store.agent_log import METHOD, of_last_session
+from perdure.store.agent_records import METHOD, of_last_session
 from perdure.store.fact import Fact, folded_slot
 from perdure.store.scope import OWNERS
 from perdure.store.search import View, by_ids, by_phrases, forgotten, lexical, lookup, newest, seen

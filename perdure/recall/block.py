@@ -249,7 +249,7 @@ def already_told(beside: Beside, some: Iterable[Candidate], within: float = IN_T
         if remark:
             each.mark = "; ".join(filter(None, (each.mark, remark)))
         elif name := (beside.own if instructs(each.memory) else beside).says(each.memory.text, until):
-            told[each.id] = f"{name} says it already"
+            told[each.id] = f"{name} already says it"
     return told
 
 

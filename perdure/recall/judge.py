@@ -113,7 +113,7 @@ class Fitted(Judge):
         _compare(turn)
         for each in turn.facts:
             each.probability = None if each.cosine is None else 0.0
-        chosen, survey, query = looked_at(turn), turn.survey, turn.query
+        chosen, survey, query = turn.looked_at, turn.survey, turn.query
         if survey is None:
             return
         prompt = Prompt(query.text, query.parts or (query.text,))
@@ -308,16 +308,6 @@ def _aimed_at(turn: Turn) -> list[Candidate]:
     """Return the candidates with the nearest triggers."""
     near = turn.aims.ids if turn.aims else ()
     return [turn.found[fact_id] for fact_id in near if fact_id in turn.found and fact_id in turn.cosines][:AIMED]
-
-
-def looked_at(turn: Turn) -> list[Candidate]:
-    """Return what the gate looks at of what was found: the nearest, those that share words, and the named."""
-    chosen = dict.fromkeys(turn.survey.ids if turn.survey else ())
-    hits = sorted(turn.lexical.hits, key=lambda hit: -hit.coverage)
-    others = [hit.fact.id for hit in hits if hit.fact.id not in chosen]
-    chosen |= dict.fromkeys(others[: turn.shared])
-    chosen |= dict.fromkeys(each.id for each in turn.facts if each.named or each.spoken_of)
-    return [turn.found[fact_id] for fact_id in chosen if fact_id in turn.found and fact_id in turn.cosines]
 
 
 IDLE: Final = "idle"

@@ -29,7 +29,7 @@ from perdure.recall.topics import TOPICS, plainly, topics
 from perdure.recall.turn import Beside, Candidate, CountTokens, VectorLeg
 from perdure.recall.unasked import facts_of, matching, named_days, standing, trusted
 from perdure.regex import lazy
-from perdure.store.agent_log import KIND, WORK, last_at, of_last_session
+from perdure.store.agent_records import KIND, WORK, last_at, of_last_session
 from perdure.store.fact import Fact
 from perdure.store.receipts import OPENING
 from perdure.store.scope import Audience

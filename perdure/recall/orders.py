@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Final
 
 from perdure.errors import StoreError
-from perdure.store.agent_log import METHOD
+from perdure.store.agent_records import METHOD
 from perdure.store.fact import Fact
 from perdure.store.sql import Connection
 from perdure.store.transaction import REFLECTED
@@ -18,7 +18,7 @@ from perdure.store.trust import AGENTS_NOTE, reviewed
 from perdure.text.lexicon import listed
 from perdure.text.normalise import fold
 
-UNCONFIRMED: Final = "an agent's order that nobody confirmed"
+UNCONFIRMED: Final = "an unconfirmed instruction of an agent"
 """The verdict on them."""
 _OWN: Final = frozenset({METHOD, REFLECTED})
 """What perdure itself derived, and no tool can claim."""

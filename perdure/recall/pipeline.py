@@ -15,7 +15,7 @@ from perdure.errors import ExtensionError, StoreError
 from perdure.hooks.types import Recall
 from perdure.ranking.decay import OF_SESSION
 from perdure.ranking.fuse import diverse, fit
-from perdure.recall import agent_log
+from perdure.recall import past_failures
 from perdure.recall.aliases import NAMES_ALONE, Speller, tells_names_alone
 from perdure.recall.block import (
     Overtaken,
@@ -32,7 +32,7 @@ from perdure.recall.block import (
 )
 from perdure.recall.entities import spoken_of
 from perdure.recall.expand import Expand, Expander
-from perdure.recall.judge import IDLE, adjusted, merge
+from perdure.recall.judge import IDLE, adjusted, judge_of, merge
 from perdure.recall.kinds import anothers, owned
 from perdure.recall.lane import Lane
 from perdure.recall.options import (
@@ -116,7 +116,7 @@ class Recaller:
         self._profile = Profile()
         # In this order: those before it are what one starts from, and stay as they are.
         self._unasked: Sequence[tuple[str, Find]] = (
-            (agent_log.LEG, agent_log.returned), (LOOKUP, spoken_of),
+            (past_failures.LEG, past_failures.returned), (LOOKUP, spoken_of),
             (DATES, dated), (LINKS, linked), (ALIASES, bridging_names), (PROFILE, self._profile.kept),
         )  # fmt: skip
 
@@ -229,18 +229,26 @@ class Recaller:
     def _search(self, turn: Turn, expand: Expand) -> Judge:
         """Search for the query and its other wordings; what had to be waited for these puts the deadline off."""
         if self.expander is None or expand == "no" or turn.view.tag is not None:
-            return self._legs.search(turn)
+            return self._sought(turn)
         # What comes too late to be searched for is of no use.
         soon = _EXPANSION_SHARE * turn.left
         began = time.monotonic()
         wordings = self.expander.begin(turn.query.text, expand, soon)
         waited = time.monotonic() - began
         turn.deadline += waited
-        judge = self._legs.search(turn)
+        judge = self._sought(turn)
         turn.expansion = wordings(began + waited + soon)
         queries = map(understand, turn.expansion.wordings)
         others = [turn.asking(query) for query in queries if query.trivial is None]
-        return merge(turn, judge, [(other, self._legs.search(other)) for other in others]) if others else judge
+        return merge(turn, judge, [(other, self._sought(other)) for other in others]) if others else judge
+
+    def _sought(self, turn: Turn) -> Judge:
+        """Search for what a turn asks, and return what judges it."""
+        self._legs.search(turn)
+        # Judged while passages are still looked for, which wait for the vector longer than facts do.
+        judge = judge_of(turn)
+        self._legs.take_passages(turn)
+        return judge
 
     def _bring(self, turn: Turn, retrievers: Sequence[tuple[str, Find]]) -> None:
         """Have come up what these retrievers find, each behind those before it."""
@@ -265,8 +273,8 @@ class Recaller:
                 each.verdict = UNCONFIRMED
             elif each.fact.decay_class == OF_SESSION and each.fact.provenance_session not in (None, turn.session):
                 each.verdict = _ELSEWHERE
-            elif agent_log.is_of(each.fact, turn.session):
-                each.verdict = agent_log.SEEN
+            elif past_failures.is_of(each.fact, turn.session):
+                each.verdict = past_failures.SEEN
             elif tells_names_alone(each.fact, stems, turn.query.aliases):
                 each.verdict = NAMES_ALONE
             elif not judge.passes(each):
@@ -389,7 +397,7 @@ def _scores(reranker: Reranker, query: str, texts: Sequence[str]) -> list[float]
     except Exception as error:
         raise ExtensionError(f"the reranker raised {type(error).__name__}") from error
     if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
-        raise ExtensionError(f"the reranker returned {len(scores)} scores for {len(texts)} texts, or not all numbers")
+        raise ExtensionError(f"the reranker returned {len(scores)} scores for {len(texts)} texts, or not only numbers")
     return scores
 
 

@@ -12,13 +12,12 @@ from perdure.index.trigger_index import TriggerSurvey
 from perdure.index.vector_index import Survey, all_cosines, dots
 from perdure.recall.about import TRIED
 from perdure.recall.entities import NOBODY, of_named
-from perdure.recall.gate import NEAR, SHARED
-from perdure.recall.judge import judge_of, looked_at
+from perdure.recall.gate import NEAR
 from perdure.recall.lane import Lane, Ticket
 from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, TRIGGERS, VECTOR
 from perdure.recall.query import Query
 from perdure.recall.triggered import AIMED, met
-from perdure.recall.turn import Candidate, CountTokens, Find, Judge, MissingError, Passage, Turn, VectorLeg
+from perdure.recall.turn import Candidate, CountTokens, Find, MissingError, Passage, Turn, VectorLeg
 from perdure.store import triggers
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
@@ -51,18 +50,17 @@ class PassageSource(Protocol):
 class Legs:
     """Searches: words and slots in the caller's thread, vectors in a lane of their own, passages in another."""
 
-    def __init__(self, source: PassageSource | None = None, *, near: int = NEAR, shared: int = SHARED) -> None:
-        """Have a model judge so many of the nearest, and so many more of those that share words."""
+    def __init__(self, source: PassageSource | None = None, *, near: int = NEAR) -> None:
+        """Find so many of the nearest for a model to judge."""
         self._source = source
         self._near = near
-        self._shared = shared
         self._vectors = Lane("vector-leg")
         self._passages = Lane("passage-leg")
 
-    def search(self, turn: Turn) -> Judge:
-        """Search for what a turn asks, and return what judges it; what the legs found stands in the turn."""
+    def search(self, turn: Turn) -> None:
+        """Have the turn take what there is of facts; passages are looked for meanwhile, to be taken later."""
         most = OF_A_KIND if turn.query.kind else 0
-        turn.shared = max(self._shared, most)
+        turn.shared = max(turn.shared, most)
         leg, source, vectors = turn.leg, None if turn.narrowed else self._source, None
         if leg is not None and not leg.breaker.open(turn.began):
             limit = max(self._near, most) if leg.gate else turn.options.candidates
@@ -71,16 +69,16 @@ class Legs:
             (LEXICAL, words), (LOOKUP, slots), (VECTOR, lambda turn: meaning(turn, vectors))
         ]  # fmt: skip
         if source is not None:
-            passages = self._passages.start(lambda: _passages(turn, source, embeds=vectors is not None))
+            turn.elsewhere = self._passages.start(lambda: _passages(turn, source, embeds=vectors is not None))
         for name, find in retrievers:
             turn.take(name, find)
         if turn.survey is None and not turn.narrowed:
             turn.take(TRIGGERS, situations)
-        # Judged while passages are still looked for, which wait for the vector longer than facts do.
-        judge = judge_of(turn)
-        if source is not None:
-            turn.take(PASSAGES, lambda turn: said_elsewhere(turn, passages))
-        return judge
+
+    def take_passages(self, turn: Turn) -> None:
+        """Have the turn take the passages of its search, once they are there."""
+        if self._source is not None and not turn.narrowed:
+            turn.take(PASSAGES, said_elsewhere)
 
     def foresee(self, query: Query, leg: VectorLeg, deadline: float) -> None:
         """Have the query's vector at hand before it is searched for; returns when it is, or at the deadline."""
@@ -139,7 +137,7 @@ def meaning(turn: Turn, ticket: Ticket[tuple[Vectors, Survey, TriggerSurvey | No
     leg, result = turn.leg, ticket.result(turn.left) if ticket else None
     if leg is None:
         if turn.view.tag is not None:
-            raise MissingError("a tag is searched by keyword")
+            raise MissingError("tags are searched by keyword")
         raise MissingError(NOT_LOADED if turn.options.model else "no model, or not loaded yet")
     if ticket is None:
         raise MissingError("paused or busy")
@@ -159,7 +157,7 @@ def meaning(turn: Turn, ticket: Ticket[tuple[Vectors, Survey, TriggerSurvey | No
     found = [Candidate(fact) for fact in facts.values()]
     if turn.aims is not None:
         near = [turn.found[fact_id] for fact_id in turn.aims.ids if fact_id in turn.found]
-        some = {each.id: each.fact for each in (*found, *near, *looked_at(turn))}
+        some = {each.id: each.fact for each in (*found, *near, *turn.looked_at)}
         turn.aimed = _aimed(turn, turn.aims, leg, queries, some)
     return found
 
@@ -195,8 +193,9 @@ def situations(turn: Turn) -> list[Candidate]:
     return [Candidate(fact, trigger=trigger, scores={LOOKUP: share}) for fact, share, trigger in told]
 
 
-def said_elsewhere(turn: Turn, ticket: Ticket[Sequence[Passage]] | None) -> list[Candidate]:
+def said_elsewhere(turn: Turn) -> list[Candidate]:
     """Find passages of files and conversations."""
+    ticket = turn.elsewhere
     found = ticket.result(turn.left) if ticket else None
     if ticket is None or ticket.error is not None:
         raise MissingError("busy" if ticket is None else ticket.error)

@@ -40,10 +40,11 @@ Value = TypeVar("Value")
 @dataclass(slots=True)
 class _Turn:
     at: float  # when it began, epoch seconds
+    prompt: str = ""  # what it began with
     shown: frozenset[str] = frozenset()  # ids of what its block showed, and the opening before it
     silent: bool = False  # whether it was given nothing
     handed: set[str] = field(default_factory=set)  # ids of what tools have shown or changed in it
-    batch: str = field(default_factory=lambda: uuid.uuid4().hex)  # of what tools change in it
+    batch: str = field(default_factory=lambda: uuid.uuid4().hex)  # of what is changed in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Lately:
     ids: frozenset[str]  # of memories that the user may have been told of when they spoke
     since: float  # when the turn before began, epoch seconds
     began: float  # when this one did
-    batch: str  # of what tools change in it
+    batch: str  # of what is changed in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +108,15 @@ class Ledger:
             shown = self._of(key)
             shown.asked |= asked
             opened = shown.opening if shown.opening and shown.unread else None
-            turn, shown.unread = _Turn(at, _ids(recall) | _ids(opened), recall is None), False
-            if shown.turns and shown.prompt and shown.prompt == prompt[:PROMPT]:
+            prompt = prompt[:PROMPT]
+            turn, shown.unread = _Turn(at, prompt, _ids(recall) | _ids(opened), recall is None), False
+            if shown.turns and shown.prompt and shown.prompt == prompt:
                 # A host may ask several times for one turn, before it tells of its end.
                 shown.turns[-1].shown |= turn.shown
                 shown.turns[-1].silent &= turn.silent
             else:
                 shown.turns = (*shown.turns[-1:], turn)
-            shown.prompt = prompt[:PROMPT]
+            shown.prompt = prompt
             fresh = tuple((item.id, item.text) for item in recall.items) if recall else ()
             # What the conversation began with is still there.
             shown.last = (*fresh, *((item.id, item.text) for item in (shown.opening.items if shown.opening else ())))
@@ -206,6 +208,18 @@ class Ledger:
             first, last = known.turns[0], known.turns[-1]
             ids = last.shown | (first.shown | first.handed if first is not last else frozenset())
             return Lately(ids, first.at, last.at, last.batch)
+
+    def batch(self, key: str, messages: Sequence[Any]) -> str | None:
+        """Return the batch of what is changed in the turn that goes on; None if it did not begin with these messages.
+
+        What the user said last in them must be its prompt: a host need not ask at every turn.
+        """
+        with self._lock:
+            known = self._sessions.get(key)
+            turn = known.turns[-1] if known and known.turns else None
+        told = (each for each in reversed(messages) if isinstance(each, Mapping) and each.get("role") == "user")
+        said = next(filter(None, map(message_text, told)), "")[:PROMPT] if turn else ""
+        return turn.batch if turn and said and said == turn.prompt else None
 
     def take(self, key: str) -> Ended:
         """Return what the newest turn was given, once."""

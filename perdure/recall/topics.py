@@ -125,15 +125,31 @@ def idle(store: Store, facts: Iterable[Fact]) -> Collection[str]:
     Raises StoreError if the store cannot be read.
     """
     found = [fact.id for fact in facts if _is_unused(fact) and not instructs(fact) and not _is_of_life(fact.text)]
-    space = store.space() if found else None
+    lasting = [TOPICS.index(topic) for topic in sorted(LASTING)]
+    return {name for name, chances in _read(store, found).items() if chances[lasting].sum() < MAY_BE}
+
+
+def private(store: Store, facts: Iterable[Fact]) -> set[str]:
+    """Return the ids of facts of a project that a host at work is not told, as their words or vectors tell.
+
+    Raises StoreError if the store cannot be read.
+    """
+    every = {fact.id: fact for fact in facts}
+    read = _read(store, every)
+    plainly_so = {name for name, fact in every.items() if _is_of_life(fact.text)}
+    return plainly_so | {name for name, chances in read.items() if topics().withheld(chances[None], plain=True)[0]}
+
+
+def _read(store: Store, ids: Collection[str]) -> dict[str, Floats]:
+    """Return how likely each fact is of each topic; of none where no vectors of the shipped encoder tell."""
+    space = store.space() if ids else None
     if space is None or space.description.get("digest") != topics().encoder:
-        return ()
+        return {}
     import numpy as np
 
-    told = all_cosines(store.database, topics().weights, found, space.id)
+    told = all_cosines(store.database, topics().weights, ids, space.id)
     chances = topics().chances(np.array(list(told.values()), dtype=np.float32).reshape(len(told), len(TOPICS)))
-    lasting = chances[:, [TOPICS.index(topic) for topic in sorted(LASTING)]].sum(axis=1) >= MAY_BE
-    return {fact_id for fact_id, lasts in zip(told, lasting.tolist(), strict=True) if not lasts}
+    return dict(zip(told, chances, strict=True))
 
 
 def _is_unused(fact: Fact) -> bool:

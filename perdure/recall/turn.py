@@ -17,7 +17,7 @@ from perdure.index.vector_index import Survey, Surveyor
 from perdure.ranking.calibration import Calibration
 from perdure.recall.expand import OFF, Expansion
 from perdure.recall.gate import SHARED, LearnedGate
-from perdure.recall.lane import Breaker
+from perdure.recall.lane import Breaker, Ticket
 from perdure.recall.options import RecallOptions
 from perdure.recall.query import Query
 from perdure.store.fact import Fact
@@ -190,6 +190,7 @@ class Turn:
     # Of each candidate that has triggers, these with their cosines.
     aimed: dict[str, list[tuple[Trigger, float]]] = field(default_factory=dict)
     vector: tuple[Vector, str] | None = None  # of the query, with the name of its space
+    elsewhere: Ticket[Sequence[Passage]] | None = None  # by which passages come; None: they are not looked for
 
     def __post_init__(self) -> None:
         self.began = time.monotonic()
@@ -213,6 +214,16 @@ class Turn:
     def facts(self) -> list[Candidate]:
         """The facts among what was found."""
         return [each for each in self.found.values() if isinstance(each.memory, Fact)]
+
+    @property
+    def looked_at(self) -> list[Candidate]:
+        """What a model judges of what was found: the nearest, those that share words, and the named."""
+        chosen = dict.fromkeys(self.survey.ids if self.survey else ())
+        hits = sorted(self.lexical.hits, key=lambda hit: -hit.coverage)
+        others = [hit.fact.id for hit in hits if hit.fact.id not in chosen]
+        chosen |= dict.fromkeys(others[: self.shared])
+        chosen |= dict.fromkeys(each.id for each in self.facts if each.named or each.spoken_of)
+        return [self.found[fact_id] for fact_id in chosen if fact_id in self.found and fact_id in self.cosines]
 
     @property
     def passages(self) -> list[Candidate]:

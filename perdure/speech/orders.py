@@ -13,6 +13,7 @@ _REMEMBER = listed("speech", "orders", "remember")
 _NO_ORDER = listed("speech", "orders", "no_order")
 _DENIED = listed("speech", "orders", "denied")
 _POLITE = listed("speech", "orders", "polite")
+_ASIDE = listed("speech", "orders", "aside")
 _NOT = lazy(r"\b(?:no|not|never|dont|nicht|nichts|nie|kein\w*|ne|pas|nunca|nao|non|mai)\b|n't\b|\bn'|\bne(?=zapom)")
 _FORGET = lazy(r"forg[eo]t|verg[ei]ss|oubli|olvid|esque|dimentic|scord|felejt|zapom|\blost\b|\bperd|\bperc|verlor")
 _SAID_BEFORE = listed("speech", "orders", "said_before")
@@ -69,6 +70,8 @@ def _wanted(sentence: str, order: re.Match[str]) -> str:
     if joint and _says(joint["between"] or ""):
         joint = None  # what stands between is a part of it
     words, first, behind = sentence.split(), folded[: order.start()], folded[(joint or order).end() :]
+    if _ASIDE.fullmatch(folded[order.start() :].lstrip(" ,;.!-–—")):
+        behind = ""
     if _says(behind):
         return " ".join(words[len(words) - len(behind.split()) :]) if joint and len(behind.split()) > 1 else sentence
     if not _says(first):

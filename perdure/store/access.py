@@ -24,8 +24,8 @@ _LOCKLESS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 _UNREADABLE = (apsw.CantOpenError, apsw.IOError, apsw.ReadOnlyError, apsw.FullError, apsw.PermissionsError)
 _WORDS = {
     apsw.CantOpenError: "it cannot be opened",
-    apsw.ReadOnlyError: "it can only be read",
-    apsw.PermissionsError: "the system does not allow it",
+    apsw.ReadOnlyError: "it is read-only",
+    apsw.PermissionsError: "permission denied by the system",
 }
 
 
@@ -62,7 +62,7 @@ def unavailable(path: Path, error: OSError) -> StoreError:
             " PERDURE_HOME or --home"
         )
     return StoreUnavailableError(
-        f"{path} cannot be used ({why}); choose a writable path, for the store in PERDURE_HOME"
+        f"{path} cannot be used ({why}); choose a writable path; for the store, set PERDURE_HOME"
     )
 
 

@@ -168,7 +168,7 @@ class Database(Backend):
 
     def erase(self, now: float) -> tuple[dict[str, int], int]:
         """A file is removed as one."""
-        raise StoreUnavailableError(f"{self.path} is removed as a whole: perdure uninstall")
+        raise StoreUnavailableError(f"{self.path} can only be removed as a whole: perdure uninstall")
 
     def tidy(self, pause: Callable[[], None]) -> str:
         """Let SQLite look after its statistics, merge the index of words, and give back much free room."""
@@ -247,7 +247,7 @@ class Database(Backend):
         if self._forked:
             raise StoreClosedError(f"{self.path.name} was opened before this process was forked; reopen it here")
         if self._closed:
-            raise StoreClosedError(f"{self.path.name} is closed")
+            raise StoreClosedError(f"{self.path.name} is closed; open the store again")
 
     @property
     def displaced(self) -> bool:
@@ -337,7 +337,7 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
         case apsw.FullError():
             return StoreFullError(f"the disk is full; {name} is unchanged. Free some space and retry")
         case apsw.InterruptError():
-            return StoreBusyError(f"reading {name} took too long and was stopped")
+            return StoreBusyError(f"reading {name} took too long and was stopped; retry")
         case apsw.BusyError() | apsw.LockedError():
             busy = f"{name} is locked by another process; retry, or close that process"
             return lockless(path.parent) or StoreBusyError(busy)
@@ -347,7 +347,7 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
                 how = "`perdure recover` shows what can be recovered"
             return StoreCorruptError(f"{path} is not an intact SQLite database; it was left untouched. {how}")
         case apsw.ConnectionClosedError():
-            return StoreClosedError(f"{name} is closed")
+            return StoreClosedError(f"{name} is closed; open the store again")
         case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.IOError() | apsw.PermissionsError():
             return unreadable(path, error)
         case _:

@@ -36,7 +36,7 @@ def prepare_folder(path: Path) -> Path:
         if os.name == "posix" and path.stat().st_mode & 0o077 and _is_ours(path):
             path.chmod(FOLDER_MODE)
     except FileExistsError:
-        raise StoreUnavailableError(f"{path} is a file; name a folder (argument or PERDURE_HOME)") from None
+        raise StoreUnavailableError(f"{path} is a file; give a folder (argument or PERDURE_HOME)") from None
     except OSError as error:
         raise unavailable(path, error) from error
     if not os.access(path, os.W_OK | os.X_OK):
@@ -76,7 +76,7 @@ def machine_of(path: Path, of: str) -> str:
     name, _, theirs = file.read_text(encoding="ascii", errors="replace").partition(" ")
     if theirs != of:
         raise StoreUnavailableError(
-            f"folder {path} holds turns of another tenant or another database; give each its own folder (--home)"
+            f"folder {path} has turns of another tenant or database; give each its own folder (--home)"
         )
     return name
 

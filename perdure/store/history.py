@@ -134,7 +134,7 @@ def take_back(tx: Transaction, fact_id: str) -> Fact:
     """Let a fact that was replaced or withdrawn count again, beside whatever took its place."""
     fact = tx.fact(fact_id)
     if fact.superseded_at is None:
-        raise InputError(f"memory {fact_id[:8]} was neither replaced nor withdrawn, so there is nothing to take back")
+        raise InputError(f"memory {fact_id[:8]} was neither replaced nor withdrawn, so there is nothing to restore")
     sql = f"SELECT detail FROM journal WHERE fact_id = ? AND action IN {_ENDS} ORDER BY seq DESC LIMIT 1"
     rows = run(tx.connection, sql, (fact_id,))
     ended = json.loads(rows[0][0])["before"].get("valid_until") if rows else None

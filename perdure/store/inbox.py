@@ -51,7 +51,7 @@ class Inbox:
         """
         with self._lock:
             if self._closed:
-                raise StoreClosedError("the inbox is closed")
+                raise StoreClosedError("the inbox is closed; open the store again")
             if self._refusal is not None:
                 raise StoreUnavailableError(self._refusal)
             self._count += 1

@@ -123,7 +123,7 @@ def keep_aside(inbox_file: Path, lines: Sequence[bytes]) -> None:
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     sync_folder(path.parent)
     fail_point("inbox.kept_aside")
-    _log.error("%d damaged turns of the inbox were moved to %s; see perdure review", len(lines), path.name)
+    _log.error("%d damaged turns in the inbox were moved to %s; see perdure review", len(lines), path.name)
 
 
 def damaged_turns(inbox: Path) -> list[DamagedTurn]:

@@ -55,7 +55,7 @@ def _versions(tx: Transaction, fact_id: str) -> list[str]:
 def retract(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
     """Note that a fact is no longer true and that nothing takes its place. It stays for `as_of` and undo."""
     if tx.fact(fact_id).superseded_at is not None:
-        raise NotFoundError(f"memory {fact_id} is already superseded; name the one that replaced it")
+        raise NotFoundError(f"memory {fact_id} is already superseded; give the one that replaced it")
     return tx.change(fact_id, "retract", {"superseded_at": tx.now, "valid_until": tx.now}, reason=reason)
 
 
@@ -64,7 +64,7 @@ def unforget(tx: Transaction, fact_id: str) -> Fact:
     fact = tx.fact(fact_id)
     over = fact.expires_at is not None and fact.expires_at <= tx.now
     if fact.forgotten_at is None and not over:
-        raise InputError(f"memory {fact_id} is neither forgotten nor expired")
+        raise InputError(f"memory {fact_id} is neither forgotten nor expired; there is nothing to restore")
     for other, _ in _beside(tx, fact_id):
         if tx.fact(other).forgotten_at == fact.forgotten_at is not None:
             tx.change(other, "unforget", {"forgotten_at": None}, other_id=fact_id)
@@ -108,7 +108,7 @@ def update(
     foreign = values.keys() - UPDATABLE
     if foreign:
         known = ", ".join(sorted({*UPDATABLE, "triggers"}))
-        raise InputError(f"{', '.join(sorted(foreign))} cannot be updated; one of: {known}")
+        raise InputError(f"{', '.join(sorted(foreign))} cannot be updated; give any of {known}")
     fact = tx.fact(fact_id)
     if fact.forgotten_at is not None:
         raise InputError(f"memory {fact_id} is forgotten; restore it first: perdure unforget {fact_id[:8]}")
@@ -229,8 +229,8 @@ def ask(tx: Transaction, note: Fact, vector: StoredVector | None, request: Reque
         return tx.fact(waiting[0][0])
     if _waiting(tx.connection, draft) >= MOST:
         raise InputError(
-            f"{MOST} requests already wait for the user's decision, which is the limit; nothing was stored. "
-            "Tell them to decide: perdure review"
+            f"{MOST} requests already await the user's decision, which is the limit; nothing was stored. "
+            "Ask them to decide: perdure review"
         )
     added = tx.add(draft, vector)
     return tx.change(added.id, request.wish.value, {}, other_id=request.target)
@@ -239,7 +239,7 @@ def ask(tx: Transaction, note: Fact, vector: StoredVector | None, request: Reque
 def _waiting(connection: Connection, note: Fact) -> int:
     sql = (
         f"SELECT count(*) FROM facts f WHERE f.review_state = '{PENDING}' AND f.forgotten_at IS NULL"
-        " AND f.superseded_at IS NULL AND f.scope = ? AND f.scope_target IS ?"
+        " AND f.superseded_at IS NULL AND f.scope = ? AND f.scope_target IS NOT DISTINCT FROM ?"
         " AND EXISTS (SELECT 1 FROM journal j WHERE j.fact_id = f.id AND j.action IN (?, ?))"
     )
     return int(run(connection, sql, (note.scope, note.scope_target, *Wish))[0][0])

@@ -12,7 +12,7 @@ from perdure.store.search import View, by_ids
 from perdure.store.sql import Connection, dialect, marks, run
 from perdure.store.transaction import Transaction
 
-_TYPES = "SUPERSEDES CAUSED_BY PART_OF RELATED_TO DEPENDS_ON CONTRADICTS CORRECTS INSTANCE_OF DERIVED_FROM"
+_TYPES = "RELATED_TO CAUSED_BY PART_OF DEPENDS_ON CONTRADICTS INSTANCE_OF DERIVED_FROM SUPERSEDES CORRECTS"
 TYPES = tuple(_TYPES.split())
 """CORRECTS leads to a fact of which a part is out of date, and the rest still holds."""
 MAX_DEPTH = 10

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -14,7 +14,7 @@ from typing import Final
 from perdure.clock import Clock
 from perdure.errors import TokenBudgetError
 from perdure.secrets.redact import redact
-from perdure.store.sql import Backend, Connection, get_meta, put_meta, run
+from perdure.store.sql import Backend, Connection, get_meta, marks, put_meta, run
 
 _TOKENS: Final = "llm_tokens:"
 _DAYS: Final = 31
@@ -41,6 +41,9 @@ class TokenMeter:
         with self.database.write() as connection:
             used = _read(connection, day)
             left = self.budget - sum(used.values())
+            if tokens > self.budget > 0:
+                told = f"{tokens} tokens are needed, but a day has {self.budget}; raise llm.daily_tokens"
+                raise TokenBudgetError(told, never=True)
             if tokens > left:
                 raise TokenBudgetError(
                     f"{tokens} tokens are needed, but only {max(0, left)} of today's {self.budget} are left; "
@@ -120,6 +123,12 @@ def keep_turn(connection: Connection, at: float, turn: str) -> None:
     run(connection, sql, (_TURNS, _TURNS, MAX_TURNS))
 
 
+def put_turns(connection: Connection, turns: Mapping[str, str]) -> None:
+    """Give turns that wait, by their names, another form."""
+    for name, turn in turns.items():
+        put_meta(connection, name, turn)
+
+
 def waiting_turns(connection: Connection) -> list[tuple[str, str]]:
     """Return the turns that wait, oldest first, each with its name."""
     return [(str(key), str(value)) for key, value in run(
@@ -127,6 +136,9 @@ def waiting_turns(connection: Connection) -> list[tuple[str, str]]:
     )]  # fmt: skip
 
 
-def drop_turns(connection: Connection, names: Sequence[str]) -> None:
-    """Take turns out that were read."""
-    connection.executemany("DELETE FROM meta WHERE key = ?", [(name,) for name in names])
+def drop_turns(connection: Connection, names: Sequence[str]) -> bool:
+    """Take turns out if all of them still wait, else none; return whether they did."""
+    [(waiting,)] = run(connection, f"SELECT count(*) FROM meta WHERE key IN ({marks(names)})", names)
+    if waiting == len(names):
+        connection.executemany("DELETE FROM meta WHERE key = ?", [(name,) for name in names])
+    return bool(waiting == len(names))

@@ -46,6 +46,6 @@ def refuse_own(folder: Path, key: bytes) -> None:
         if store_key(connection) != key and run(connection, "SELECT 1 FROM facts LIMIT 1"):
             refuse_moved(connection)
             raise StoreUnavailableError(
-                f"the folder {folder} holds memories of its own; move them to the server, with store_url unset:"
+                f"the folder {folder} has memories of its own; move them to the server, with store_url unset:"
                 " perdure move --to URL, or choose another folder with --home"
             )

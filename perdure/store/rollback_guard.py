@@ -206,7 +206,7 @@ def _compared(folder: Path, connection: Connection, remembered: Remembered | Non
     if any(place.store == store for place in through):
         return Verdict(Truth.SOUND, "", remembered)
     if any(place.seq for place in through):
-        return Verdict(Truth.REKEYED, f"facts.db in {folder} has a different key than before; {DO}", remembered)
+        return Verdict(Truth.REKEYED, f"facts.db in {folder} has a different key from before; {DO}", remembered)
     if store != was.store:
         said = f"facts.db in {folder} belongs to another store; {_had(remembered)}; {DO}"
         return Verdict(Truth.FOREIGN, said, remembered)
@@ -226,16 +226,16 @@ def _without(folder: Path, remembered: Remembered | None) -> Verdict:
         # Where a file stands in the place of the folder, no store ever was.
         return Verdict(Truth.NEW)
     how = "empty" if (folder / "facts.db").exists() else "missing"
-    had = _had(remembered) if remembered is not None else "there was one"
+    had = _had(remembered) if remembered is not None else "there used to be one"
     return Verdict(Truth.MISSING, f"facts.db in {folder} is {how}; {had}; {DO}", remembered)
 
 
 def _had(remembered: Remembered) -> str:
     if not remembered.places:
-        return "there was one"
+        return "there used to be one"
     day = datetime.fromtimestamp(remembered.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     noun = "memory" if remembered.facts == 1 else "memories"
-    return f"on {day} it held {remembered.facts} {noun}, up to change {remembered.places[0].seq}"
+    return f"on {day} it had {remembered.facts} {noun}, up to change {remembered.places[0].seq}"
 
 
 def _key(connection: Connection) -> bytes:

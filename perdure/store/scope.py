@@ -82,7 +82,7 @@ class Scope(NamedTuple):
             raise ScopeError(f"scope {self} cannot be reassigned; only agent and session scopes can")
         name, agent, user = _parts(f"{self.name} {whose}")
         if name != self.name:
-            raise ScopeError(f"{whose[:40]!r} names no user; write user:ID, or agent:ID user:ID for a session")
+            raise ScopeError(f"{whose[:40]!r} has no user; write user:ID, or agent:ID user:ID for a session")
         return bound(self.kind, name, agent, user)
 
 
@@ -122,18 +122,18 @@ def checked_id(value: str, kind: str) -> str:
     if len(value) > MAX_ID:
         raise ScopeError(f"{kind} id has {len(value)} characters; the limit is {MAX_ID}")
     if any(unicodedata.category(char).startswith("C") for char in value):
-        raise ScopeError(f"{kind} id holds control characters; give the exact id")
+        raise ScopeError(f"{kind} id contains control characters; give the exact id")
     if kind in BOUND and any(mark in value for mark in _RESERVED):
-        raise ScopeError(f"{kind} id {value[:40]!r} holds ' agent:' or ' user:', which separate ids; choose another id")
+        raise ScopeError(f"{kind} id {value[:40]!r} contains the separator ' agent:' or ' user:'; choose another id")
     if kind == "user" and value == EVERYONE:
-        raise ScopeError("user id '*' stands for all users of an agent; name one user")
+        raise ScopeError("user id '*' means all users of an agent; give one user")
     return value
 
 
 def named_user(user: str) -> str:
     """Return the id of one of a program's users, who is never the owner of this machine."""
     if user == OWNER:
-        raise ScopeError(f"user id {OWNER!r} stands for the owner of this machine; choose other ids for your users")
+        raise ScopeError(f"user id {OWNER!r} is reserved for the machine's owner; choose other ids for your users")
     return checked_id(user, "user")
 
 
@@ -213,7 +213,7 @@ class Audience:
     def writable(self, scope: Scope | None = None) -> Scope:
         """Return the scope a new memory goes to: the one asked for, else the caller's own."""
         if self.home is None:
-            raise ScopeError("the caller's user or agent id is missing or malformed; nothing may be written")
+            raise ScopeError("the caller's user or agent id is missing or malformed; nothing can be written")
         if scope is None:
             return self.home
         scope = self.meant(scope)

@@ -66,7 +66,7 @@ class View:
         if self.tag is not None:
             wanted = [join_tags([tag]) for tag in ([self.tag] if isinstance(self.tag, str) else self.tag)]
             if not wanted or "" in wanted:
-                raise InputError("the tag is empty; name one, or leave it out")
+                raise InputError("the tag is empty; give one, or leave it out")
             condition += " AND instr(',' || facts.tags || ',', ?) > 0" * len(wanted)
             values += tuple(f",{tag}," for tag in wanted)
         if self.channels is not None:
@@ -359,7 +359,7 @@ def _found_by(
     if view.as_of is not None or view.include_superseded or view.everything:
         raise StoreUnavailableError("it covers current memories only")
     if any(" " in term for term in terms):
-        raise StoreUnavailableError("it cannot segment a script without spaces")
+        raise StoreUnavailableError("it cannot segment scripts without spaces")
     condition, values = view.sql(dialect(connection))
     for asked in (times * limit for times in DEEPER):
         scores = dict(index.words(terms, view, asked))
@@ -369,7 +369,7 @@ def _found_by(
         if len(facts) >= limit or len(scores) < asked:
             best = sorted(facts, key=lambda row: -scores[row[1].id])[:limit]
             return {seq: (fact, scores[fact.id]) for seq, fact in best}
-    raise StoreUnavailableError("few of its hits are visible to the caller")
+    raise StoreUnavailableError("too few of its hits are visible to the caller")
 
 
 def _meant(connection: Connection, unknown: Sequence[str], view: View) -> dict[str, str]:

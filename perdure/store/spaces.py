@@ -160,7 +160,7 @@ def rollback(connection: Connection, now: float) -> VectorSpace:
         return present
     former = _one(connection, RETIRED)
     if former is None:
-        raise NotFoundError("this store has no vectors of a former model; switch to one: perdure model switch")
+        raise NotFoundError("this store has no vectors of a previous model; switch to one: perdure model switch")
     activate(connection, former.id, now)
     return former
 

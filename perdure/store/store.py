@@ -91,7 +91,7 @@ class Store:
             refuse_lost(folder)
         there = (folder / "facts.db").is_file()
         if not there and absent == "refuse":
-            raise StoreUnavailableError(f"{_none(folder)}, or name another folder with --home or PERDURE_HOME")
+            raise StoreUnavailableError(f"{_none(folder)}, or give another folder with --home or PERDURE_HOME")
         self._stands_in = not there and absent == "empty"
         # Who only looks in need not find out that what is written does not fit.
         self.refusal = _none(folder) if self._stands_in else refusal(folder, full=absent != "create")

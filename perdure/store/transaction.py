@@ -97,7 +97,7 @@ class Transaction:
         """
         fact = self._completed(fact)
         if self.is_purged(fact.text):
-            raise InputError("this text was purged and is never stored again; rephrase it")
+            raise InputError("this text was purged and cannot be stored again; rephrase it")
         model = fact.embedding_model if vector is None else vector.embedding_id
         fact = replace(fact, change_seq=self.journal("add", fact.id, detail=_why(reason)), embedding_model=model)
         fail_point("fact.journaled")
@@ -122,7 +122,7 @@ class Transaction:
         new = self.fact(new_id)
         old = self.fact(old_id)
         if old.superseded_at is not None:
-            raise NotFoundError(f"memory {old_id} is already superseded; name the one that replaced it")
+            raise NotFoundError(f"memory {old_id} is already superseded; give the one that replaced it")
         since = new.valid_from
         if since is None:
             # What stood there before has not become news by what is older coming in late.
@@ -313,7 +313,7 @@ class Transaction:
         if not text:
             raise InputError("a memory needs text; this one is empty")
         if len(text) > MAX_TEXT:
-            raise InputError(f"a memory has {len(text)} characters; the limit is {MAX_TEXT}: store a summary")
+            raise InputError(f"a memory has {len(text)} characters; the limit is {MAX_TEXT}; store a summary")
         created = fact.created_at or self.now
         confirmed = fact.last_confirmed_at or created
         ends = fact.expires_at

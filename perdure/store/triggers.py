@@ -75,16 +75,16 @@ def checked(texts: object) -> tuple[str, ...]:
         InputError: they are no list of texts, too many, or one of them is empty or too long.
     """
     if not isinstance(texts, list | tuple) or not all(isinstance(each, str) for each in texts):
-        raise refused(texts, "a list of strings, as ['what can I take for my sore throat']", "triggers")
+        raise refused(texts, "a list of strings, such as ['what can I take for my sore throat']", "triggers")
     if len(texts) > MOST:
-        raise InputError(f"triggers: there are {len(texts)}; a memory has at most {MOST}: keep the most telling")
+        raise InputError(f"triggers: there are {len(texts)}; a memory has at most {MOST}; keep the most specific ones")
     plain = [" ".join(safe(each).split())[:LONGEST] for each in texts]
     for given, text in zip(texts, plain, strict=True):
         if not text:
             raise InputError(f"triggers: {given[:40]!r} is empty; write a prompt in which the memory would matter")
         if len(given.strip()) > LONGEST:
             raise InputError(
-                f"triggers: {text[:40]!r}… has {len(given.strip())} characters; the limit is {LONGEST}: shorten it"
+                f"triggers: {text[:40]!r}… has {len(given.strip())} characters; the limit is {LONGEST}; shorten it"
             )
     return tuple({each.casefold(): each for each in reversed(plain)}.values())[::-1]
 
@@ -179,7 +179,7 @@ def put(
     fresh = [text for folded, text in wanted.items() if folded not in kept]
     if (count := len(kept) + len(fresh)) > MOST:
         raise InputError(
-            f"triggers: the memory would have {count} with those of others; the limit is {MOST}: "
+            f"triggers: with those set by others, the memory would have {count}; the limit is {MOST}; "
             f"give at most {MOST - len(kept)} more"
         )
     rows = [(str(uuid.uuid4()), fact_id, text, origin, now) for text in fresh]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.errors import NotFoundError
-from perdure.store.agent_log import METHOD
+from perdure.store.agent_records import METHOD
 from perdure.store.fact import split_tags, to_column
 from perdure.store.lifecycle import revived
 from perdure.store.links import between, link, unlink

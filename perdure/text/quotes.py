@@ -41,6 +41,11 @@ def bracket(before: str, asked: str) -> str:
     return f" ({'; '.join(told)})" if told else ""
 
 
+def bare(text: str) -> str:
+    """Return a memory's text without its bracket."""
+    return _BRACKET.sub("", text)
+
+
 def said_before(text: str) -> str:
     """Return what a memory's bracket says that the user had said before; "" if it says nothing of it."""
     found = _BRACKET.search(text)

@@ -98,7 +98,7 @@ def moment(value: Moment | None) -> float | None:
         # What is read must be the time of some day, too.
         with suppress(ValueError, TypeError, OverflowError, OSError):
             return dt.datetime.fromtimestamp(read(told), dt.UTC).timestamp()
-    raise refused(value, "a time, as 2026-01-15, 2026-01-15T10:00 or epoch seconds")
+    raise refused(value, "a time, such as 2026-01-15, 2026-01-15T10:00 or epoch seconds")
 
 
 def day_of(at: float, zone: dt.tzinfo | None) -> dt.date:

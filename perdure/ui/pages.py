@@ -372,15 +372,15 @@ def health(call: Call) -> Response:
     checkups = examine(folder) if call.asked("look") else None
     shown: dict[str, Any] = {"sizes": sizes(folder), "backup": next(iter(backups(folder)), None), "checkups": checkups}
     on, terms = Settings.load().librarian, consent.terms(call.memory)
-    state = {"runs": (), "failures": 0, "again_at": None, **call.memory.admin.librarian()}
+    state = {"runs": (), "failing": {}, **call.memory.admin.librarian()}
     shown["librarian"] = {"on": on, "terms": terms, **state}
     return call.render("health.html", status=status, jobs=call.memory.admin.jobs(), **shown)
 
 
 def librarian(call: Call) -> Response:
     """Switch the librarian on or off, in the settings file."""
-    on = consent.keep(Path(call.memory.status().home), call.given("wanted") == "yes")
-    return call.back("health", f"The librarian is {'on' if on else 'off'}.")
+    kept = consent.keep(Path(call.memory.status().home), yes=call.given("wanted") == "yes")
+    return call.back("health", f"The librarian is {'on' if kept.on else 'off'}.")
 
 
 def sizes(folder: Path) -> list[tuple[str, int]]:

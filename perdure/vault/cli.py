@@ -38,7 +38,7 @@ def vault() -> None:
 @click.option("--kind", type=click.Choice(list(KINDS)), default="other", show_default=True, help="Kind of secret.")
 @click.option("--name", default="", help="Name, if a service has several secrets of a kind.")
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Days until it expires.")
-@click.option("--replace", "replace_value", is_flag=True, help="Replace the stored value for good.")
+@click.option("--replace", "replace_value", is_flag=True, help="Permanently replace the stored value.")
 def store_secret(
     folder: Path, output: Output, service: str, kind: str, name: str, days: float | None, replace_value: bool
 ) -> None:
@@ -149,9 +149,9 @@ def vault_status(folder: Path, output: Output) -> None:
 
 def _rotated(output: Output, total: int, generation: int, *, dry_run: bool) -> None:
     if dry_run:
-        output.line(f"Would re-encrypt {counted(total, 'secret')} with key {generation} and destroy the former key.")
+        output.line(f"Would re-encrypt {counted(total, 'secret')} with key {generation} and destroy the previous key.")
     else:
-        output.line(f"Re-encrypted {counted(total, 'secret')} with key {generation}; the former key is destroyed.")
+        output.line(f"Re-encrypted {counted(total, 'secret')} with key {generation}; the previous key is destroyed.")
     output.json({"generation": generation, "records": total, "dry_run": dry_run})
 
 

@@ -58,7 +58,7 @@ def checked(value: str, service: str, kind: str, name: str, expires_at: float | 
     if kind not in KINDS:
         raise InputError(f"kind {kind[:40]!r} is unknown; use one of {', '.join(KINDS)}")
     if not service:
-        raise InputError("the service is empty; name what the secret is for")
+        raise InputError("the service is empty; say what the secret is for")
     for what, label in (("service", service), ("name", name)):
         if len(label) > MAX_NAME or not label.isprintable() or label != label.strip():
             raise InputError(
@@ -72,7 +72,7 @@ def checked(value: str, service: str, kind: str, name: str, expires_at: float | 
     try:
         plain = value.encode()
     except UnicodeEncodeError:
-        raise InputError("the value holds half a character (a lone surrogate); it cannot be stored") from None
+        raise InputError("the value contains a lone surrogate; it cannot be stored") from None
     if not 0 < len(plain) <= MAX_VALUE:
         raise InputError(f"the value has {len(plain)} bytes; it must have 1 to {MAX_VALUE}")
     return plain

@@ -123,7 +123,7 @@ class Vault:
             if same and not replace_value:
                 raise InputError(
                     f"the vault already has such a {kind} (id {same[0][0]}); "
-                    "give this one another name, or ask to replace the old one"
+                    "give this one another name, or replace the old one"
                 )
             if same:
                 record = replace(record, id=same[0][0])
@@ -254,7 +254,7 @@ class Vault:
             (record_id,),
         )
         if not rows:
-            raise NotFoundError(f"record {record_id} is no longer in the vault, or its key is not")
+            raise NotFoundError(f"record {record_id} is no longer in the vault, or its key is missing")
         nonce, sealed, *rest = rows[0]
         width = len(fields(VaultRecord))
         return VaultRecord(*rest[:width]), nonce, sealed, KeyRow(*rest[width:])

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from perdure.api.memory import Memory
+from perdure.api.tool_arguments import Update
+from perdure.api.tool_caller import ToolCaller
+from perdure.api.tool_work import update
 from perdure.api.tools import call_tool
 from perdure.hooks.types import Channel, Recall, ToolResult, TurnContext
+from perdure.store.fact import Fact
 from tests.kit import OpenMemory, for_each, say
 
 CHAT = TurnContext(session_id="s", has_tools=True)
@@ -339,3 +343,20 @@ def test_what_is_stored_is_the_users_if_all_of_it_is_their_words(
     turn(memory, said)
     channel = call(memory, "memory_store", said, text=text).details["channel"]
     assert (channel == Channel.TOOL_ASKED.value) is is_theirs
+
+
+def test_a_change_goes_on_where_the_users_words_are_captured_meanwhile(memory: Memory) -> None:
+    say(memory, BOAT)
+    [name] = turn(memory, ASKING)
+    wish, new = "No, my boat is called Heron, not Albatross.", "My boat is called Heron."
+    turn(memory, wish)
+
+    class Meanwhile(ToolCaller):
+        def heard(self, new: str | None, old: Fact | None, beside: str = "") -> bool:
+            found = super().heard(new, old, beside)
+            if BOAT in live(memory):
+                say(memory, wish)
+            return found
+
+    update(Meanwhile(memory, CHAT, wish), Update(memory=name, text=new))
+    assert live(memory) == [new]

@@ -68,7 +68,7 @@ def test_a_merge_joins_them(memory: Memory) -> None:
 
 @for_each("text", ["run the tests", "explain this code to me", "good morning", "hello"])
 def test_what_is_near_every_days_prompts_is_refused(memory: Memory, text: str) -> None:
-    with pytest.raises(InputError, match=f"'{text}' is near . of 100 prompts that need no memory.* the limit is 2"):
+    with pytest.raises(InputError, match=f"'{text}' is close to . of 100 prompts that need no memory.* the limit is 2"):
         memory.store("The tests need a running Redis.", triggers=[text])
     assert memory.admin.list() == []
 
@@ -108,7 +108,7 @@ def test_a_model_is_told_what_a_good_one_is() -> None:
     [
         (["x"] * 9, "a list of strings, at most 8 of 1 to 200 characters each"),
         (["x" * 201], "a list of strings, at most 8 of 1 to 200 characters each"),
-        (["run the tests"], "near 5 of 100 prompts that need no memory"),
+        (["run the tests"], "close to 5 of 100 prompts that need no memory"),
     ],
 )
 def test_a_wrong_one_is_refused_in_words_that_help(memory: Memory, given: list[str], says: str) -> None:

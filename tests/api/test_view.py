@@ -123,7 +123,7 @@ def test_what_cannot_be_added_is_refused_in_words(open_memory: OpenMemory) -> No
         (lambda memory: memory.store("I own a boat.", supersedes=5), "id: 5 is not accepted"),
         (lambda memory: memory.store(5), "text: 5 is not accepted; give a text"),
         (lambda memory: memory.update("12345678", importance="high"), "no memory has the id"),
-        (lambda memory: memory.recall("boat", as_of="x"), "'x' is not accepted; give a time, as 2026-01-15"),
+        (lambda memory: memory.recall("boat", as_of="x"), "'x' is not accepted; give a time, such as 2026-01-15"),
         (lambda memory: memory.recall("boat", as_of=[5]), r"\[5\] is not accepted; give a time"),
         (lambda memory: memory.recall("boat", tag=5), "5 is not accepted; give a list of strings"),
         (lambda memory: memory.recall(5), "prompt: 5 is not accepted; give a text"),

@@ -95,7 +95,7 @@ def test_words_that_were_lost_are_made_anew(store: Store) -> None:
 def test_a_fact_that_was_changed_behind_our_back_is_named_and_left(store: Store) -> None:
     with store.database.write() as connection:
         run(connection, "UPDATE facts SET importance = 0.9")
-    assert reconcile(store, nothing) == "all agree, 1 left: fact is changed since it was written; see perdure verify"
+    assert reconcile(store, nothing) == "all agree, 1 left: fact has changed since it was written; see perdure verify"
     with store.database.read() as connection:
         assert run(connection, "SELECT importance FROM facts") == [(0.9,)]
 

@@ -9,6 +9,7 @@ import pytest
 
 from bench.days import answered, asked, asking, kept, play
 from perdure.store.fact import Fact
+from training.alike import SAME, overlap
 from training.check import DATA, load
 from training.forms import Day, Kept, Turn
 
@@ -42,6 +43,29 @@ def test_what_is_filed_or_replaced_wrongly_is_counted() -> None:
     assert {name: figures[name] for name in ("kept", "missed", "junk", "wrongly filed", "wrongly replaced")} == {
         "kept": 1, "missed": 1, "junk": 1, "wrongly filed": 1, "wrongly replaced": 1,
     }  # fmt: skip
+
+
+def test_what_ends_by_itself_is_not_wrongly_replaced_and_what_ends_something_is_not_that() -> None:
+    trip = Kept(id="a", text="I am in Bergen until Friday.", category="fact", lasting=False)
+    old = Kept(id="b", text="Odile runs the stall on Sundays.", category="fact", lasting=True)
+    new = Kept(
+        id="c", text="Odile left and Bram runs the stall on Sundays.", category="fact", lasting=True, replaces=("b",)
+    )
+    facts = [
+        Fact(text=trip.text, category="fact", superseded_at=1.0),
+        Fact(text=old.text, category="fact", superseded_at=1.0),
+        Fact(text=new.text, category="fact"),
+    ]
+    figures = kept(facts, [trip, old, new])
+    assert (figures["wrongly replaced"], figures["changes"], figures["taken"]) == (0, 1, 1)
+
+
+@pytest.mark.parametrize(("one", "other", "alike"), [
+    ("八月三日から十日まで函館を離れて札幌だ", "八月三日から十日まで函館を離れて札幌だ。手伝い、相談なし、休み", True),
+    ("九月に子どもが生まれるんだ", "うちの車は軽のスライドドアになった、礼子が喜ぶから、いいんだ", False),
+])  # fmt: skip
+def test_where_a_script_has_no_spaces_signs_are_compared(one: str, other: str, alike: bool) -> None:
+    assert (overlap(one, other) >= SAME) is alike
 
 
 @pytest.mark.parametrize(("texts", "name"), [

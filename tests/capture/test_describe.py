@@ -169,6 +169,23 @@ def test_the_first_category_that_fits_wins(sentence: str, category: str) -> None
     assert described(sentence).category == category
 
 
+@pytest.mark.parametrize(
+    ("sentence", "category"),
+    [
+        ("My sourdough comes out dense every time.", "fact"),
+        ("She beats me at chess every time.", "fact"),
+        ("I get a headache every time.", "fact"),
+        ("O meu pão sai denso sempre.", "fact"),
+        ("Мой хлеб всегда получается плотным.", "fact"),
+        ("Run the linter every time.", "decision"),
+        ("My commits must be signed every time.", "decision"),
+        ("Meine Berichte müssen immer auf Deutsch sein.", "decision"),
+    ],
+)
+def test_what_happens_again_and_again_is_no_rule(sentence: str, category: str) -> None:
+    assert describe(Statement(sentence, "convention")).category == category
+
+
 def test_a_switch_is_a_decision() -> None:
     assert described("We switched from Jenkins to GitHub Actions.").category == "decision"
 

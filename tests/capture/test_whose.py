@@ -26,6 +26,7 @@ OWN = (
     "Ich bin allergisch gegen Nüsse.", "Meine Frau heißt Anna.",
     "Antworte immer auf Deutsch.", "Je m'appelle Sam.", "Mieszkam w Krakowie i lubię herbatę.", "أنا أعيش في القاهرة.",
     "मैं दिल्ली में रहता हूँ।", "我对花生过敏。", "妻の名前は花子です。", "Tengo dos hijos y mi hija es vegetariana.",
+    "Answer briefly, in British English.", "From now on, be brief.", "Antworte immer kurz, auf Deutsch.",
 )  # fmt: skip
 OF_THE_REPOSITORY = (
     "We use uv for everything here.", "We run them against a real postgres.", "Prod is read only from my laptop.",
@@ -35,6 +36,7 @@ OF_THE_REPOSITORY = (
     "The user's address is in the table contacts.", "Use UTC everywhere in this repo.", "My home directory is /srv.",
     "Our child process is called worker.", "I renamed the staging db to egret.", "Wir deployen freitags.",
     "Ich mag keine Tabs.", "Je préfère les onglets.", "我们周五部署。", "デプロイは大丈夫な金曜日だけです。",
+    "Keep it under 20 degrees.", "Reply to customers in a day.", "Answer the door in the app.",
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from perdure.api.memory import Memory
 from perdure.capture.decide import Action, compare
 from perdure.capture.describe import describe
 from perdure.capture.statements import Statement
+from perdure.hooks.types import TurnContext
 from perdure.store.fact import Fact
 from perdure.store.links import links_of
 from perdure.store.sql import run
@@ -36,6 +37,7 @@ def stated(text: str) -> Fact:
         ("We are going to Oslo in June.", "The trip to Oslo is off."),
         ("The picnic is on 4 June.", "The picnic was cancelled."),
         ("I'm intolerant to lactose.", "I am not intolerant to lactose after all."),
+        ("I'm a vegetarian.", "I'm not a vegetarian anymore."),
     ],
 )
 def test_what_is_over_is_withdrawn(old: str, new: str) -> None:
@@ -51,6 +53,8 @@ def test_what_is_over_is_withdrawn(old: str, new: str) -> None:
         ("The picnic is on 4 June.", "The picnic was moved to 9 June."),
         ("The limit is 80 pages.", "Correction, the limit is 60 pages."),
         ("I live in Norway.", "I live in Bergen, Norway."),
+        ("I live in Bergen.", "We've moved to Stavanger."),
+        ("Dana lives in Bergen.", "Dana has moved to Stavanger."),
     ],
 )
 def test_what_came_in_its_place_replaces_it(old: str, new: str) -> None:
@@ -186,6 +190,23 @@ def test_what_says_more_stays_readable_and_is_linked(notebook: Notebook) -> None
     with notebook.store.database.read() as connection:
         [made] = links_of(connection, [old.fact.id])
     assert (made.source, made.target, made.type) == (new.fact.id, old.fact.id, "CORRECTS")
+
+
+@for_each(("old", "said", "left"), [
+    ("I play squash on Sundays.", "I gave up squash.", []),
+    ("The train leaves at 7:15.", "Sorry, the train leaves at 8:40, not 7:15.",
+     ["Sorry, the train leaves at 8:40, not 7:15."]),
+    ("The train leaves at 7:15.", "Sorry, the bus leaves at 8:40, not 7:05.", ["The train leaves at 7:15."]),
+    ("I play squash on Sundays.", "Could you say that I gave up squash?", ["I play squash on Sundays."]),
+])  # fmt: skip
+def test_what_nobody_would_keep_is_kept_where_it_changes_what_is_known(
+    tmp_path: Path, old: str, said: str, left: list[str]
+) -> None:
+    with Memory.open(tmp_path / old[:9] / said[:30], embedder="none") as memory:
+        memory.store(old)
+        memory.turns.after([{"role": "user", "content": said}], True, TurnContext(session_id="s"))
+        assert memory.settle()
+        assert [fact.text for fact in memory.admin.list()] == left
 
 
 def test_what_ends_something_and_says_more_is_stored(notebook: Notebook) -> None:

@@ -53,10 +53,10 @@ def test_reminders_before_tools_are_connected_by_their_setting(
 ) -> None:
     call("connect", "claude-code")
     assert "PreToolUse" not in commands(machine.settings)
-    monkeypatch.setenv("PERDURE_AGENT_LOG_REMINDS", "true")
+    monkeypatch.setenv("PERDURE_AGENT_LOG", "remind")
     assert "hook tool --host claude-code" in call("connect", "claude-code").stdout
     assert len(commands(machine.settings)["PreToolUse"]) == 1
-    monkeypatch.delenv("PERDURE_AGENT_LOG_REMINDS")
+    monkeypatch.delenv("PERDURE_AGENT_LOG")
     call("connect", "claude-code")
     assert "PreToolUse" not in commands(machine.settings)
 

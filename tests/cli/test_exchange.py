@@ -72,7 +72,7 @@ def test_backup_list_and_restore(home: Path) -> None:
     done = call_json("backup", "restore", path.name)
     assert done["facts"] == 1
     assert Path(done["kept"]).is_file()
-    assert "Former store: " in call("backup", "restore", path).output
+    assert "Previous store: " in call("backup", "restore", path).output
 
 
 def test_backup_to_a_file_of_ones_own(home: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.errors import InputError
+from perdure.errors import SettingsError
 from perdure.hooks.types import TurnContext
 from tests.cli.calling import call, call_json
 
@@ -50,6 +50,6 @@ def test_while_it_is_off_nothing_is_read_even_on_request(home: Path, tmp_path: P
     with Memory.open(home, librarian=True, timers=False) as memory:
         memory._engine.store.database.apply(lambda c: c.execute(
             "INSERT INTO meta (key, value) VALUES ('librarian_turn:1', ?)", (json.dumps(said),)))  # fmt: skip
-    with pytest.raises(InputError, match="perdure librarian on"):
+    with pytest.raises(SettingsError, match="perdure librarian on"):
         call("librarian", "run")
     assert call_json("librarian", "status")["waiting"] == 1

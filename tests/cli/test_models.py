@@ -39,7 +39,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
     monkeypatch.setattr("perdure.cli.model.models", lambda: known)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     with loopback(answer) as server:
-        monkeypatch.setenv("PERDURE_MODEL_HUB", server.url)
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
         yield server
 
 
@@ -74,12 +74,8 @@ def test_what_is_here_is_not_fetched_again(hub: Loopback) -> None:
 
 
 def test_what_is_forbidden_is_said_before_anything_is_asked(hub: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PERDURE_MODEL_OFFLINE", "1")
-    assert "Not allowed: setting model_offline is on" in call("model", "fetch", "far", "--dry-run").stdout
-    with pytest.raises(ModelError, match="model_offline is on"):
-        call("model", "fetch", "far")
-    monkeypatch.delenv("PERDURE_MODEL_OFFLINE")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert "Not allowed: HF_HUB_OFFLINE is 1" in call("model", "fetch", "far", "--dry-run").stdout
     with pytest.raises(ModelError, match="HF_HUB_OFFLINE is 1"):
         call("model", "fetch", "far")
     assert hub.connections == 0

@@ -68,7 +68,7 @@ def test_an_audit_tells_before_it_forgets() -> None:
     told = call_json("review", "audit", "--fix", "--dry-run", code=1)
     assert (told["counts"], told["fixed"]) == ({"duplicate": 1}, 0)
     nobody = call("review", "audit", "--fix", code=2)
-    assert "says the same, and stays" in nobody.stdout
+    assert "says the same thing and stays" in nobody.stdout
     assert "--yes" in nobody.stderr
     mended = call_json("review", "audit", "--fix", "--yes")
     assert mended["fixed"] == 1

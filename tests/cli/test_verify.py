@@ -103,7 +103,7 @@ class TestVerify:
 class TestPurge:
     def test_a_dry_run_removes_nothing(self, home: Path) -> None:
         told = call_json("purge", "--home", home, "--query", "xylophilus quagmire", "--dry-run")
-        assert [item["why"] for item in told["would_remove"]] == ["asked for"]
+        assert [item["why"] for item in told["would_remove"]] == ["requested"]
         assert len(texts(home)) == 2
 
     def test_it_asks_first(self, home: Path) -> None:

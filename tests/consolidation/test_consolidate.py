@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perdure.capture.writing import Writer, WritingOptions
 from perdure.clock import ManualClock
 from perdure.consolidation.consolidate import Consolidated, consolidate
 from perdure.embed.deterministic import HashEmbedder
-from perdure.errors import ModelError
 from perdure.hooks.types import Channel
-from perdure.llm import Asker
 from perdure.store import links
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
@@ -40,7 +37,6 @@ class House:
         self.embedder = HashEmbedder(8)
         identity = self.embedder.identity
         self.store.adopt_space(VectorSpace(identity.id, identity.dims, {"model": "hash"}))
-        self.writer = Writer(lambda: None, WritingOptions())
 
     @property
     def view(self) -> View:
@@ -53,8 +49,8 @@ class House:
         with self.store.write(AUTHOR) as tx:
             return tx.add(fact, StoredVector(self.embedder.identity.id, blob))
 
-    def run(self, llm: Asker | None = None, *, dry_run: bool = False) -> Consolidated:
-        return consolidate(self.store, self.view, AUTHOR, self.writer, llm=llm, dry_run=dry_run)
+    def run(self, pause: Callable[[], None] = lambda: None, *, dry_run: bool = False) -> Consolidated:
+        return consolidate(self.store, self.view, AUTHOR, pause=pause, dry_run=dry_run)
 
     def live(self) -> dict[str, Fact]:
         with self.store.database.read() as connection:
@@ -152,55 +148,27 @@ def test_a_second_run_finds_nothing(house: House) -> None:
     assert house.run().merges == ()
 
 
-class Model:
-    """A language model that answers as it is told, once it is let go."""
-
-    def __init__(self, text: str = "", *, fails: bool = False) -> None:
-        self.asked = threading.Event()
-        self.free = threading.Event()
-        self._text, self._fails = text, fails
-
-    def ask_json(self, prompt: str, **given: Any) -> Any | None:
-        self.asked.set()
-        assert self.free.wait(30)
-        if self._fails:
-            raise ModelError("the model is away")
-        return {"text": self._text}
-
-
-@pytest.mark.parametrize(
-    ("model", "kept"),
-    [
-        (Model("Hiking is what I love."), "Hiking is what I love."),
-        (Model("I love hiking with 3 dogs."), "I really love hiking."),
-        (Model("I do not love hiking."), "I really love hiking."),
-        (Model(fails=True), "I really love hiking."),
-    ],
-)
-def test_a_model_may_word_the_fact_if_it_keeps_the_details(house: House, model: Model, kept: str) -> None:
-    house.put("I love hiking.")
-    house.put("I really love hiking.")
-    model.free.set()
-    house.run(model)
-    assert list(house.live()) == [kept]
-
-
-def test_a_hundred_stores_while_the_model_hangs_are_all_kept(house: House) -> None:
+def test_a_hundred_stores_while_it_looks_are_all_kept(house: House) -> None:
     one = house.put("I love hiking.", access_count=1)
     house.put("I really love hiking.")
     gone = house.put("I love sailing.", near="sail")
     house.put("I really love sailing.", near="sail")
-    model = Model()
+    looks, free = threading.Event(), threading.Event()
+
+    def pause() -> None:
+        looks.set()
+        assert free.wait(30)
+
     results: list[Consolidated] = []
-    work = threading.Thread(target=lambda: results.append(house.run(model)))
+    work = threading.Thread(target=lambda: results.append(house.run(pause)))
     work.start()
-    assert model.asked.wait(30)
+    assert looks.wait(30)
     for number in range(100):
         house.put(f"Room {number} is free.", near=f"room {number}")
     with house.store.write(AUTHOR) as tx:
         tx.change(one.id, "use", {"access_count": 41})
         tx.change(gone.id, "forget", {"forgotten_at": tx.now})
-    model.free.set()
+    free.set()
     work.join(60)
     live = house.live()
     assert {f"Room {number} is free." for number in range(100)} <= set(live)

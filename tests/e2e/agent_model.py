@@ -36,6 +36,10 @@ class Turn:
         """All blocks."""
         return f"{self.resent}\n{self.shown}"
 
+    def id_of(self, text: str) -> str:
+        """Return the short id behind the memory with this text."""
+        return short_id(self.blocks, text)
+
 
 class AgentModel(Model):
     """The server, in a thread of this process.
@@ -102,6 +106,13 @@ class AgentModel(Model):
         if any(part in said for part in _SUMMING_UP):
             return SUMMARY
         return next((answer for part, answer in self.answers.items() if part in said), REPLY)
+
+
+def short_id(blocks: str, text: str) -> str:
+    """Return the short id that stands behind the memory with a text."""
+    found = re.search(rf"{re.escape(text)}.* #([a-z2-7]{{4,26}})$", blocks, re.MULTILINE)
+    assert found, f"no id behind {text!r}: {blocks}"
+    return found[1]
 
 
 def messages(body: Body) -> list[tuple[str, str]]:

@@ -67,7 +67,7 @@ def _trusted(agent: Agent) -> None:
 def _recalled(agent: Agent) -> str:
     agent.once("My birthday is on 3 March 1990.")
     agent.knows("3 March")
-    turn = _asked(agent.once, "When is my birthday?", "3 March")
+    turn = until_shown(agent.once, "When is my birthday?", "3 March")
     assert turn.blocks.count("3 March") == 1, turn
     return f"{len(turn.blocks)} characters"
 
@@ -77,7 +77,7 @@ def _headless(agent: Agent) -> None:
     before = agent.memories()
     told = "My aquarium is called Nemo."
     agent.headless(told)
-    _asked(agent.headless, "I prefer red wine over beer. When is my birthday?", "3 March")
+    until_shown(agent.headless, "I prefer red wine over beer. When is my birthday?", "3 March")
     agent.once("My lawn mower is called Rex.")
     agent.knows("Rex")
     more = set(agent.memories()) - set(before)
@@ -92,7 +92,7 @@ def _headless(agent: Agent) -> None:
 def _corrected(agent: Agent) -> None:
     agent.once("Actually, my birthday is on 5 March 1990, not on 3 March.")
     agent.knows("5 March")
-    turn = _asked(agent.once, "Remind me: when is my birthday?", "5 March")
+    turn = until_shown(agent.once, "Remind me: when is my birthday?", "5 March")
     assert "birthday is on 3 March" not in turn.blocks, turn
 
 
@@ -101,12 +101,12 @@ def _once(agent: Agent) -> None:
     agent.once("My canary is called Pim.")
     agent.knows("Pim")
     with agent.talk() as talk:
-        _asked(talk.say, "What is my canary called?", "Pim")
+        until_shown(talk.say, "What is my canary called?", "Pim")
         again = talk.say("Sorry, what did I say my canary is called?")
         assert "Pim" not in again.shown, again
         assert again.resent.count("called Pim") == 1, again
         talk.compact()
-        later = _asked(talk.say, "So what is the name of my canary?", "Pim")
+        later = until_shown(talk.say, "So what is the name of my canary?", "Pim")
         assert later.blocks.count("called Pim") == 1, later
 
 
@@ -115,7 +115,7 @@ def _resumed(agent: Agent) -> None:
     agent.once("My donkey is called Balthasar.")
     agent.knows("Balthasar")
     with agent.talk() as talk:
-        _asked(talk.say, "What is my donkey called?", "Balthasar")
+        until_shown(talk.say, "What is my donkey called?", "Balthasar")
     agent.stop_helper()
     with agent.talk(talk.session) as talk:
         turn = talk.say("Say again: what is my donkey called?")
@@ -135,6 +135,45 @@ def _sub_agent(agent: Agent) -> str:
     more = set(agent.memories()) - set(before)
     assert all("Beacon" in text for text in more), more
     return f"{len(before)} memories before it"
+
+
+@step("what the model forgets by its tool at the user's word is shown nowhere, until one undo brings it back")
+def _withdrawn(agent: Agent) -> str:
+    told, wish = "My locker is number 259.", "My locker is no longer number 259."
+    agent.once(told)
+    agent.knows(told)
+    with agent.talk() as talk:
+        name = until_shown(talk.say, "Good morning.", told).id_of(told)
+        answer = agent.call(talk, wish, "memory_forget", id=name, quote=wish)
+        # To have heard it the hooks need no tool: then it is a former one.
+        states = [fact["state"] for fact in agent.facts() if fact["text"] == told]
+        assert states == ["forgotten"], f"{states}: {answer}"
+        later = talk.say("Which number has my locker?")
+        assert told not in later.shown, later
+    for text in ("Good evening.", "What is the number of my locker?"):
+        turn = agent.once(text)
+        assert told not in turn.blocks, turn
+    agent.perdure("undo")
+    turn = until_shown(agent.once, "Good night.", told)
+    assert turn.blocks.count(told) == 1, turn
+    return f"by #{name}"
+
+
+@step("what the model corrects by its tool takes the place of it, until one undo brings it back")
+def _mended(agent: Agent) -> None:
+    told, new = "My gym is on Elm Street.", "My gym is on Oak Street."
+    wish = "No, my gym is on Oak Street, not on Elm Street."
+    agent.once(told)
+    agent.knows(told)
+    with agent.talk() as talk:
+        name = until_shown(talk.say, "Good morning to you.", told).id_of(told)
+        answer = agent.call(talk, wish, "memory_update", id=name, text=new, quote=wish)
+        assert new in agent.memories(), answer
+    turn = until_shown(agent.once, "Good evening to you.", new)
+    assert told not in turn.blocks, turn
+    agent.perdure("undo")
+    turn = until_shown(agent.once, "Good night to you.", told)
+    assert "Oak Street" not in turn.blocks, turn
 
 
 @step("fifty turns: what is put into a conversation is capped")
@@ -159,10 +198,10 @@ def _apart(agent: Agent) -> None:
     told, asked = "We decided to use Postgres instead of MySQL.", "Did we decide on Postgres or on MySQL?"
     agent.once(told, "client-a")
     agent.knows("Postgres")
-    _asked(partial(agent.once, repository="client-a"), f"First: {asked}", "Postgres")
+    until_shown(partial(agent.once, repository="client-a"), f"First: {asked}", "Postgres")
     other = agent.once(f"Then: {asked}", "client-b").blocks
     assert "Postgres" not in other, other
-    _asked(partial(agent.once, repository="client-b"), "When is it, my birthday?", "March")
+    until_shown(partial(agent.once, repository="client-b"), "When is it, my birthday?", "March")
 
 
 @step("the model finds a memory by the tool of the MCP server")
@@ -187,7 +226,7 @@ def _reminded(agent: Agent) -> str:
         agent.have_run("sh check.sh")
         talk.say("Check it once more.")
     agent.knows("It then passed after")
-    agent.perdure("config", "set", "agent_log_reminds", "true")
+    agent.perdure("config", "set", "agent_log", "remind")
     agent.perdure("connect", agent.name)
     agent.trust_more()
     for number in range(TRIES):
@@ -218,7 +257,7 @@ def _disconnected(agent: Agent) -> None:
     assert agent.once("When is my birthday, now?").blocks.strip() == ""
 
 
-def _asked(say: Callable[[str], Turn], question: str, expected: str) -> Turn:
+def until_shown(say: Callable[[str], Turn], question: str, expected: str) -> Turn:
     """Ask until a block has what is expected: on a machine out of breath a hook rather says nothing than comes late."""
     for number in range(TRIES):
         turn = say(f"{question} That is question {number}.")

@@ -197,7 +197,7 @@ class Program(ABC):
     def __init__(self, programs: Path, folder: Path, python: Path | None = None) -> None:
         self.programs, self.home, self.model = programs, folder, self.new_model()
         self._python = python or Path(sys.executable)
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self.configure()
 
     @property

@@ -88,7 +88,7 @@ class Codex(Agent):
         lines = self.lines("app-server", folder=self.repository("one"))
         server = Server(lines)
         if session is None:
-            told = server.call("thread/start", approvalPolicy="never", sandbox="read-only")
+            told = server.call("thread/start", approvalPolicy="on-request", sandbox="read-only")
         else:
             told = server.call("thread/resume", threadId=session)
         return _Talk(self, told["thread"]["id"], lines, server)
@@ -122,7 +122,7 @@ class Server:
         """Ask for something; return what it answers."""
         self._asked += 1
         self._lines.send(id=self._asked, method=method, params=params)
-        while (answer := self._lines.take()).get("id") != self._asked or "method" in answer:
+        while (answer := self._take()).get("id") != self._asked or "method" in answer:
             pass
         assert "error" not in answer, answer
         result: dict[str, Any] = answer["result"]
@@ -130,8 +130,15 @@ class Server:
 
     def until(self, method: str, thread: str) -> None:
         """Wait until it tells this of a conversation."""
-        while (told := self._lines.take()).get("method") != method or told["params"]["threadId"] != thread:
+        while (told := self._take()).get("method") != method or told["params"]["threadId"] != thread:
             pass
+
+    def _take(self) -> dict[str, Any]:
+        """Return what it tells next; the user allows every tool of a server."""
+        told = self._lines.take()
+        if told.get("method") == "mcpServer/elicitation/request":
+            self._lines.send(id=told["id"], result={"action": "accept", "content": {}})
+        return told
 
     def __enter__(self) -> Server:
         return self

@@ -9,11 +9,12 @@ on loopback, and nothing else is reached.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.agent_model import AgentModel
+from tests.e2e.agent_model import AgentModel, short_id
 from tests.e2e.agent_story import command
 from tests.e2e.agents import Program
 from tests.e2e.model import REPLY, Body, sent_event
@@ -143,6 +144,28 @@ def _searched(gemini: Gemini) -> None:
     gemini.model.will_call("mcp_perdure_memory_search", {"query": "When is the birthday?"})
     gemini.say("Look it up, please.", "--approval-mode", "yolo")
     assert "3 March" in gemini.model.answered()
+
+
+@step("what the model forgets or corrects by its tool at the user's word goes, until one undo brings it back")
+def _mended(gemini: Gemini) -> None:
+    told, new = "My gym is on Elm Street.", "My gym is on Oak Street."
+    gemini.say(told)
+    gemini.knows(told)
+    for number, (tool, values, wish) in enumerate((
+        ("memory_forget", {}, "My gym is no longer on Elm Street."),
+        ("memory_update", {"text": new}, "No, my gym is on Oak Street, not on Elm Street."),
+    )):  # fmt: skip
+        name = short_id(gemini.say(f"Good morning. This is day {number}."), told)
+        gemini.model.will_call(f"mcp_perdure_{tool}", {"id": name, "quote": wish, **values})
+        gemini.say(wish, "--approval-mode", "yolo")
+        assert re.search("Forgotten|Changed", gemini.model.answered()), gemini.model.answered()
+        now = gemini.say(f"Good evening. This is day {number}.")
+        assert told not in now, now
+        assert (new in now) is bool(values), now
+        gemini.perdure("undo")
+        back = gemini.say(f"Good night. This is day {number}.")
+        assert back.count(told) == 1, back
+        assert new not in back, back
 
 
 @step("disconnect after use: nothing of ours is left, what the user set stands")

@@ -27,6 +27,7 @@ class Model:
         self.counts = False
         self.delay = 0.0
         self._call: tuple[str, Mapping[str, Any]] | None = None
+        self._say, self._to = REPLY, ""
         model = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -61,9 +62,13 @@ class Model:
         """Where it listens."""
         return int(self._server.server_address[1])
 
-    def will_call(self, tool: str, arguments: Mapping[str, Any]) -> None:
-        """Answer the next request with a call of a tool, and the one after that with words."""
-        self._call = (tool, arguments)
+    def will_call(self, tool: str, arguments: Mapping[str, Any], to: str = "") -> None:
+        """Answer the next request, with `to` in it, with a call of a tool, and the one after that with words."""
+        self._call, self._to = (tool, arguments), to
+
+    def will_say(self, answer: str, to: str = "") -> None:
+        """Answer the next request, with `to` in it, with these words."""
+        self._say, self._to = answer, to
 
     def close(self) -> None:
         """Stop the server."""
@@ -73,9 +78,11 @@ class Model:
     def _answer(self, path: str, body: Body) -> Sequence[bytes]:
         self.requests.append(body)
         time.sleep(self.delay)
-        call, self._call = self._call, None
+        call, say = None, REPLY
+        if self._to in json.dumps(body):
+            call, say, self._call, self._say = self._call, self._say, None, REPLY
         base = {"id": f"c{len(self.requests)}", "object": "chat.completion.chunk", "created": 1, "model": "mock-1"}
-        delta: dict[str, Any] = {"role": "assistant", "content": REPLY}
+        delta: dict[str, Any] = {"role": "assistant", "content": say}
         if call:
             function = {"name": call[0], "arguments": json.dumps(call[1])}
             delta = {"role": "assistant", "content": None, "tool_calls": [

@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -26,6 +27,7 @@ from typing import Any
 import click
 
 from perdure.files.notes import DEFAULT_PROMPT
+from tests.e2e.agent_model import short_id
 from tests.e2e.gateway import Gateway, installed_host, installed_wheel, until
 from tests.e2e.model import REPLY, Model, words
 from tests.e2e.steps import Steps
@@ -38,6 +40,11 @@ GONE_SECONDS = 5.0
 AROUND = 80
 """Words that the host may put around an opening."""
 ANSWER_SECONDS = 120.0
+READ_SECONDS = 200.0
+"""How long it may take until a conversation at rest is read, for which is looked every minute."""
+STALL = "The stall needs two people on Sundays."
+MISSED = "Who could help me to carry the crates at the weekend?"
+QUESTION = "[background perdure-librarian"
 WINDOW = 48_000
 """Tokens of the model's window: a conversation of some turns must be compacted."""
 FILLER = "a long talk about nothing much, " * 600 + "and so on."
@@ -210,7 +217,7 @@ def _tools(story: Story) -> str:
         ("memory_update", {"memory": tea["id"], "importance": 0.9}, "Update that: tea matters.", "was not changed"),
         ("memory_search", {"query": "staging server heron", "minScore": 0}, "Go on.", "MEMORY.md"),
         ("memory_get", {"path": "MEMORY.md"}, "Go on.", "heron"),
-        ("memory_why", {}, "When is my birthday?", "came up"),
+        ("memory_why", {}, "When is my birthday?", "were recalled"),
         (
             "memory_checkpoint",
             {"intent": "move the gull database", "state": "copied", "expected": "reads from the copy"},
@@ -248,6 +255,28 @@ def _unasked(story: Story) -> None:
         "memory_update", {"memory": birthday["id"], "text": "My birthday is in June."}, "Hm.", session="n2"
     )
     assert "was not changed" in answer, answer
+
+
+@step("what the model forgets or corrects by its tool at the user's word goes, until one undo brings it back")
+def _mended(story: Story) -> None:
+    told, new = "My gym is on Elm Street.", "My gym is on Oak Street."
+    story.gateway.turn(told, session="gym")
+    story.knows(told)
+    for number, (tool, values, wish, answer) in enumerate((
+        ("memory_forget", {}, "My gym is no longer on Elm Street.", "Forgotten"),
+        ("memory_update", {"text": new}, "No, my gym is on Oak Street, not on Elm Street.", "Changed"),
+    )):  # fmt: skip
+        name = short_id(story.block(f"Good morning. This is day {number}.", session=f"morning-{number}"), told)
+        answered = story.tool(tool, {"memory": name, **values}, wish, session=f"morning-{number}")
+        assert answer in answered, answered
+        now = story.block(f"Good evening. This is day {number}.", session=f"evening-{number}")
+        assert told not in now, now
+        assert (new in now) is bool(values), now
+        done = story.gateway.perdure("undo", "--agent", "main")
+        assert done.returncode == 0, done.stderr
+        back = story.block(f"Good night. This is day {number}.", session=f"night-{number}")
+        assert back.count(told) == 1, back
+        assert new not in back, back
 
 
 @step("another agent sees none of it")
@@ -311,6 +340,41 @@ def _commands(story: Story) -> None:
         last = [words(each["content"]) for each in story.model.requests[-1]["messages"]]
         kept = [text for text in last if "Bluebell" in FENCE.sub("", text)]
         assert not kept, kept
+
+
+@step("the librarian: the host's own model reads a conversation at rest, and runs nothing")
+def _librarian(story: Story) -> str:
+    told = _reads_anew(story, "on").stdout
+    assert "OpenClaw" in told, told
+    story.chat(STALL, OWNER)
+    story.knows(STALL)
+    before = len(story.model.requests)
+    aimed = {"op": "triggers", "target": "m1", "quote": STALL, "triggers": [MISSED]}
+    story.model.will_say(json.dumps({"operations": [aimed]}), to=QUESTION)
+    story.chat("/new", OWNER)
+    until(lambda: "triggers 1" in story.gateway.perdure("librarian", "log").stdout, READ_SECONDS, "nothing was read")
+    asked = [body for body in story.model.requests[before:] if _asks(body, QUESTION)]
+    assert len(asked) == 1, f"{len(asked)} questions"
+    assert not asked[0].get("tools"), "the librarian could call a tool"
+    assert STALL in story.chat(MISSED, OWNER)
+    touched = story.gateway.folder / "touched"
+    story.chat("The stall needs a third person in May.", OWNER)
+    story.model.will_call("exec", {"command": f"touch {touched}"}, to=QUESTION)
+    told = story.gateway.perdure("librarian", "run").stdout
+    assert "waiting for their host" in told, told
+    until(lambda: "OUTPUT_REJECTED" in story.gateway.perdure("librarian", "status").stdout, READ_SECONDS, "no refusal")
+    assert not touched.exists()
+    assert not any(
+        "role" in each and each["role"] == "tool" and "touch" in str(each)
+        for body in story.model.requests[before:]
+        for each in body["messages"]
+    )
+    kept = [file for file in (story.gateway.state / "agents").rglob("*") if file.is_file()]
+    assert kept
+    assert not [file for file in kept if QUESTION.encode() in file.read_bytes()], "the question is in a transcript"
+    assert not [fact for fact in story.gateway.facts() if QUESTION in fact["text"]]
+    _reads_anew(story, "off")
+    return story.gateway.perdure("librarian", "status").stdout.splitlines()[0]
 
 
 @step("a long conversation: the host asks for a flush and compacts, and what it drops stays remembered")
@@ -428,6 +492,15 @@ def _asks(body: Mapping[str, Any], text: str) -> bool:
 
 def _system(body: Mapping[str, Any]) -> str:
     return "\n".join(words(each["content"]) for each in body["messages"] if each["role"] in ("system", "developer"))
+
+
+def _reads_anew(story: Story, switch: str) -> subprocess.CompletedProcess[str]:
+    """Switch the librarian on or off, and have the next turn start a child that knows."""
+    done = story.gateway.perdure("librarian", switch)
+    assert done.returncode == 0, done.stderr
+    for pid in _server(story):
+        os.kill(pid, signal.SIGKILL)
+    return done
 
 
 def _server(story: Story) -> list[int]:

@@ -218,7 +218,7 @@ def test_an_agent_in_a_loop_cannot_fill_the_review_without_end(memory: Memory) -
         ask(memory, "memory_update", memory=boat.id, text=f"The boat is called Heron {number}.")
     answer = ask(memory, "memory_update", memory=boat.id, text="The boat is called Egret.")
     assert answer.refused
-    assert f"{lifecycle.MOST} requests already wait" in answer.text
+    assert f"{lifecycle.MOST} requests already await" in answer.text
     assert len(memory.admin.review()) == lifecycle.MOST
     again = ask(memory, "memory_update", memory=boat.id, text="The boat is called Heron 3.")
     assert again.details["outcome"] == "waiting"

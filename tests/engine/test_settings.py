@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,11 @@ def test_an_unknown_key_is_named_with_its_nearest_match(tmp_path: Path, source: 
         )
 
 
+def test_a_refused_value_is_told_in_our_words_alone(empty: Path) -> None:
+    with pytest.raises(SettingsError, match=r"^setting opening_tokens = 50: must be 0, or at least 130"):
+        load({"opening_tokens": 50}, file=empty)
+
+
 def test_a_key_like_no_other_gets_the_list(empty: Path) -> None:
     with pytest.raises(SettingsError, match=r"known settings: .*auto_recall.*recall_limit"):
         load({"zzzzzzzz": 1}, file=empty)
@@ -144,6 +150,17 @@ def table(
 def test_a_key_of_a_table_that_stands_alone_is_led_to_it(empty: Path, key: str, hint: str) -> None:
     with pytest.raises(SettingsError, match=rf"'{key}' is unknown; did you mean (capture_)?{hint}\?"):
         load({key: 1}, file=empty)
+
+
+@pytest.mark.parametrize(
+    ("key", "now"),
+    [("agent_log_reminds", 'agent_log = "remind"'), ("model_hub", "HF_ENDPOINT, in the environment"),
+     ("retention_days", "keep.expired_days")],
+)  # fmt: skip
+def test_a_setting_that_has_moved_is_refused_with_its_new_name(tmp_path: Path, key: str, now: str) -> None:
+    file = written(tmp_path, f"{key} = 1\n".encode())
+    with pytest.raises(SettingsError, match=rf"^setting '{key}' is now {re.escape(now)} \(set in .*config\.toml\)$"):
+        load(file=file)
 
 
 @pytest.mark.parametrize("value", [7, "daily", ["backup"], None])
@@ -258,8 +275,8 @@ def test_the_file_that_the_environment_names_is_read(tmp_path: Path) -> None:
 def test_numbers_that_mean_nothing_are_refused_in_words(empty: Path) -> None:
     with pytest.raises(SettingsError, match=r"compare\.vector = 0\.3: .*0, or a cosine from 0\.5 to 1"):
         Settings.load({"compare": {"vector": 0.3}}, file=empty)
-    with pytest.raises(SettingsError, match=r"auto_link = True: .*a number of links, 0 for none"):
-        Settings.load({"auto_link": True}, file=empty)
+    with pytest.raises(SettingsError, match=r"compare\.auto_link = True: .*a number of links, 0 for none"):
+        Settings.load({"compare": {"auto_link": True}}, file=empty)
 
 
 def test_settings_do_not_change(empty: Path) -> None:

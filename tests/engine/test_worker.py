@@ -176,7 +176,7 @@ def test_a_worker_that_is_killed_again_and_again_leaves_neither_gaps_nor_doubles
     watching = Store(tmp_path)
     Indexer(watching, lambda: None, 2).restart("a test")
     for left in (50, 25):
-        worker = run_worker(tmp_path, embedder="hash", vector_index="lance", index_after={"vectors": 2})
+        worker = run_worker(tmp_path, embedder="hash", vector_index="lance", index={"vectors": 2})
         with worker:
             assert until(lambda: watching.outbox_state().waiting < left)  # noqa: B023
             worker.send_signal(signal.SIGKILL)

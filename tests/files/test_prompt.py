@@ -89,8 +89,6 @@ def test_the_last_line_depends_on_the_citation_mode(citations: str, last: str) -
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(InputError, match="auto, on, off"):
         prompt_sections("full", citations="always", memory_md=None, runtime={})
-    with pytest.raises(InputError, match="max_chars"):
-        prompt_sections("full", memory_md=None, max_chars=0, runtime={})
 
 
 class TestCap:

@@ -527,7 +527,7 @@ class TestLadder:
     def test_disabled_without_anything_that_can_be_read(self, library: Library) -> None:
         answer = library.ask("heron")
         assert answer.disabled
-        assert "no file to search instead" in str(answer.reason)
+        assert "no files to search instead" in str(answer.reason)
         library.write("MEMORY.md", HERON, Scope("agent", "bob"))
         assert library.ask("heron").disabled
 

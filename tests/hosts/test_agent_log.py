@@ -820,7 +820,7 @@ def test_a_failure_is_called_mended_when_its_command_passes_in_the_end(agent: Ag
     for messages, mended in ((told, False), ([*told, *after], True)):
         _tell(agent, messages)
         [failure] = [fact for fact in agent.known() if fact.metadata.get("error") == "error: no widget here"]
-        assert "That was gone after a.py" in failure.text
+        assert "That error was gone after a.py" in failure.text
         assert failure.metadata["mended"] is mended
 
 

@@ -212,7 +212,8 @@ def codex(**values: Any) -> Any:
 
 def told(host: str, name: str) -> Any:
     dialect = DIALECTS[host]
-    found = read(name, host, {dialect.session[0]: "s1", dialect.event[0]: dialect.names[name]})
+    payload = {dialect.session[0]: "s1", dialect.event[0]: dialect.names[name], "trigger": "manual"}
+    found = read(name, host, payload)
     assert found is not None
     return found
 

@@ -68,7 +68,7 @@ def begun(way: str) -> dict[str, str]:
 
 def test_before_a_tool_runs_a_hook_without_a_helper_says_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERDURE_HELPER", "0")
-    monkeypatch.setenv("PERDURE_AGENT_LOG_REMINDS", "true")
+    monkeypatch.setenv("PERDURE_AGENT_LOG", "remind")
     given = {"tool_input": {"command": "make test"}, "tool_use_id": "toolu_1"}
     assert hook(home, "tool", payload("tool", "s1", **given)) == b""
     assert not home.exists()

@@ -95,6 +95,25 @@ def test_what_was_shown_is_not_shown_again_before_a_compaction(hooks: CommandHoo
     assert "Helix" in agent.turn(f"{question} Once more.")
 
 
+def test_gemini_compacts_where_it_says_so_and_drops_its_opening_where_a_session_goes_on(hooks: CommandHooks) -> None:
+    hooks.store().store("Always write tests first.")
+
+    def tell(name: str, session: str = "g", **more: str) -> str:
+        payload = {"session_id": session, "cwd": FOLDER, "hook_event_name": DIALECTS["gemini"].names[name], **more}
+        done = hooks.handle(name, "gemini", payload, None)
+        return done["hookSpecificOutput"]["additionalContext"] if done else ""
+
+    assert "tests first" in tell("session-start", source="startup")
+    # Before each turn it tells that it looks whether it must compact.
+    for number in range(2):
+        assert "tests first" not in tell("prompt", prompt=f"Good morning. {number}")
+        tell("compact", trigger="auto")
+    tell("compact", trigger="manual")
+    assert "tests first" in tell("prompt", prompt="Good day.")
+    assert "tests first" not in tell("prompt", prompt="Good night.")
+    assert "tests first" in tell("session-start", source="resume")
+
+
 def test_a_conversation_is_given_so_much_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SESSION_TOKENS", 150)
     hooks = CommandHooks(tmp_path / "memory", opening_tokens=0)

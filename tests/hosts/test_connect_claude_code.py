@@ -121,12 +121,12 @@ def test_it_is_asked_before_tools_run_only_if_it_is_to_remind(
     assert ours["hooks"][0]["command"] == f"{PYTHON} -I -m perdure hook tool --host claude-code"
     assert ours["hooks"][0]["timeout"] == 10
     assert found().memory == "automatic"
-    assert "agent_log_reminds is off, but its hook is installed" in found().problems[0]
-    monkeypatch.setenv("PERDURE_AGENT_LOG_REMINDS", "true")
+    assert 'agent_log is not "remind", but its hook is installed' in found().problems[0]
+    monkeypatch.setenv("PERDURE_AGENT_LOG", "remind")
     assert found().problems == ()
     machine.for_claude_code().connect()
     assert commands(machine.settings)["PreToolUse"] == ["guard"]
-    assert "agent_log_reminds is on, but its hook is missing" in found().problems[0]
+    assert 'agent_log is "remind", but its hook is missing' in found().problems[0]
     reminding.connect()
     machine.for_claude_code().disconnect()
     assert machine.settings.read_text() == before

@@ -17,7 +17,9 @@ from tests.hosts.machine import Machine, commands, values
 
 BROKEN = [
     pytest.param(".claude.json", b'{"a": 1', "is not valid JSON", id="JSON"),
-    pytest.param(".claude/settings.json", b'{// mine\n"a": 1}', "is not valid JSON", id="comments"),
+    pytest.param(".claude/settings.json", b'{"a": 1,\n// mine\n"b": 2}', "comment on line 2", id="comments"),
+    pytest.param(".claude/settings.json", b'{"a": 1, /* mine */ "b": 2}', "comment on line 1", id="a comment"),
+    pytest.param(".claude/settings.json", b'{"a": "// no", "b": }', "is not valid JSON", id="no comment"),
     pytest.param(".claude/settings.json", b"\xff\xfe", "is not valid JSON", id="no text"),
     pytest.param(".claude/settings.json", b"[" * 100_000, "is not valid JSON", id="deep"),
     pytest.param(".claude/settings.json", b"[]", "must contain an object", id="a list"),

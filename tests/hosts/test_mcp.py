@@ -205,7 +205,8 @@ def test_what_expired_is_removed_if_the_user_agrees(home: Path, mode: str) -> No
 
     assert talk(home, prune, mode=mode).is_error
     done = talk(home, prune, mode=mode, elicitation_callback=accept)
-    assert done.structured_content == {"expired": 0, "removed": 0}
+    # Some clients show their model these values alone.
+    assert done.structured_content == {"expired": 0, "removed": 0, "text": done.content[0].text}
     assert len(asked) == 1
 
 

@@ -121,6 +121,32 @@ def test_one_undo_takes_back_what_the_tools_of_a_turn_have_changed(coder: Coder)
     assert live(coder) == before
 
 
+@pytest.mark.parametrize(("wish", "tool", "values"), [
+    ("My cat is no longer called Mia.", "memory_forget", {}),
+    ("Actually, my cat is called Momo, not Mia.", "memory_update", {"text": "My cat is called Momo."}),
+    ("No, my cat is called Momo, not Mia.", "memory_update", {"text": "My cat is called Momo."}),
+])  # fmt: skip
+def test_one_undo_takes_back_what_a_turn_says_and_what_its_tools_change(
+    coder: Coder, wish: str, tool: str, values: dict[str, str]
+) -> None:
+    told = "My cat is called Mia."
+    coder.say(told, "s0")
+    [name] = names(coder.say("What is my cat called?"))
+    coder.say(wish)
+    coder.call(tool, id=name, quote=wish, **values)
+    assert live(coder) == sorted([BOAT, *values.values()])
+    coder.hooks.store().undo()
+    assert live(coder) == [BOAT, told]
+
+
+def test_what_is_said_in_two_turns_is_taken_back_by_two_undos(coder: Coder) -> None:
+    for said in ("My cat is called Mia.", "My dog is called Rex."):
+        coder.say(said)
+    assert len(live(coder)) == 3
+    coder.hooks.store().undo()
+    assert live(coder) == [BOAT, "My cat is called Mia."]
+
+
 def test_openclaw_shows_ids_and_its_prompt_says_what_they_are_for(home: Path) -> None:
     with Memory.open(home, agent="main") as memory:
         memory.store(BOAT)

@@ -9,12 +9,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from perdure.api.memory import Memory
+from perdure.cli.main import cli
+from perdure.store.llm import TokenMeter
 from perdure.telemetry import VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,12 +32,12 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="there is no node on the PA
 class Host:
     """The Node process."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, python: str = sys.executable) -> None:
         assert NODE is not None
         here = Path(__file__).parent
         entry = ROOT / "perdure" / "hosts" / "openclaw" / "index.js"
         self.process = subprocess.Popen(
-            [NODE, str(here / "openclaw_entry.mjs"), str(entry), sys.executable, str(home), str(RECALL_MS)],
+            [NODE, str(here / "openclaw_entry.mjs"), str(entry), python, str(home), str(RECALL_MS)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
 
@@ -330,6 +334,132 @@ def test_the_plugins_own_settings_of_the_flush_hold(tmp_path: Path, monkeypatch:
     host = Host(tmp_path / "home")
     assert host.do("flush") is None
     host.close()
+
+
+STALL = "The stall needs two people on Sundays."
+AIMED = {"op": "triggers", "target": "m1", "quote": STALL, "triggers": ["who comes along at the weekend"]}
+LENT = {"plugins": {"entries": {"perdure": {"llm": {"allowAgentIdOverride": True}}}}}
+QUICK = """#!{python} -P
+import perdure.engine.engine
+from perdure.hosts.openclaw.__main__ import main
+perdure.engine.engine.MINUTE = 0.2
+main()
+"""
+"""A child whose librarian looks for something to read more often."""
+
+
+@pytest.fixture
+def reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    """A host with a librarian, and the right to lend its model."""
+    monkeypatch.setenv("OWN_CONFIG", json.dumps({"librarian": True}))
+    monkeypatch.setenv("PERDURE_TIMERS", "true")
+    program = tmp_path / "python"
+    program.write_text(QUICK.format(python=sys.executable))
+    program.chmod(0o755)
+    host = Host(tmp_path / "home", str(program))
+    host.do("config", config=LENT)
+    host.do("ready")
+    yield host
+    host.close()
+
+
+def _rests(host: Host, said: str = STALL) -> None:
+    host.turn([], said)
+    host.hook("before_compaction", {"messageCount": 1, "messages": []}, {"sessionKey": CTX["sessionKey"]})
+
+
+def _until(holds: Callable[[], Any], host: Host) -> Any:
+    deadline = time.monotonic() + 60
+    while not (found := holds()):
+        assert time.monotonic() < deadline, (host.do("warnings"), host.do("completions"))
+        time.sleep(0.1)
+    return found
+
+
+def _librarian(home: Path) -> dict[str, Any]:
+    with Memory.open(home, guest=True, embedder="none", timers=False, watch=False) as memory:
+        return dict(memory.admin.librarian())
+
+
+def test_a_compaction_has_the_hosts_own_model_read_what_was_said_once(reading: Host, tmp_path: Path) -> None:
+    reading.do("answer", answers=[{"operations": [AIMED]}])
+    # The host's own flush comes first, which is no turn of anybody's.
+    flush = {"role": "user", "content": reading.do("flush")["prompt"]}
+    reading.hook("agent_end", {"success": True, "messages": [flush]}, {**CTX, "trigger": "memory"})
+    _rests(reading)
+    [run] = _until(lambda: _librarian(tmp_path / "home").get("runs"), reading)
+    assert (run["turns"], run["did"]) == (1, "triggers 1")
+    [asked] = reading.do("completions")
+    assert asked["execution"] == {"mode": "isolated-agent-runtime", "timeoutMs": 180_000}
+    assert (asked["agentId"], asked["maxTokens"], len(asked["messages"])) == ("main", 4_000, 1)
+    assert "tools" not in asked
+    assert "operations" in asked["systemPrompt"]
+    question = asked["messages"][0]
+    assert STALL in question["content"]
+    assert _tokens(tmp_path / "home") == 321
+    # Should the host hand it over as a turn all the same, nobody said it, and it is not read again.
+    reading.hook("agent_end", {"success": True, "messages": [question]}, {**CTX, "sessionId": "s9"})
+    _rests(reading, "The stall needs a third person in May.")
+    _until(lambda: len(reading.do("completions")) == 2, reading)
+    assert "third person" in reading.do("completions")[1]["messages"][0]["content"]
+    assert "perdure-librarian" not in reading.recall("Who comes along at the weekend?")
+
+
+def test_what_the_host_refuses_is_told_with_what_to_do(reading: Host, tmp_path: Path) -> None:
+    refusal = {"code": "LLM_COMPLETION_NOT_AUTHORIZED", "message": "the model is not allowlisted for plugin perdure"}
+    reading.do("answer", answers=[refusal])
+    _rests(reading)
+    _until(lambda: _librarian(tmp_path / "home").get("failures"), reading)
+    told = CliRunner().invoke(cli, ["librarian", "status", "--home", str(tmp_path / "home")], catch_exceptions=False)
+    assert "1 turn waiting; failed 1 time" in told.output
+    assert "LLM_COMPLETION_NOT_AUTHORIZED: the model is not allowlisted" in told.output
+
+
+def test_a_question_ends_with_the_child_that_asked_it(reading: Host) -> None:
+    reading.do("answer", answers=[{"hangs": True}])
+    _rests(reading)
+    _until(lambda: reading.do("completions"), reading)
+    # A turn does not wait for it.
+    assert reading.hook("agent_end", {"success": True, "messages": []}) is None
+    os.kill(reading.do("pid"), signal.SIGKILL)
+    _until(lambda: "aborted" in reading.do("completions"), reading)
+    reading.recall_until("How many people does the stall need on Sundays?", "two")
+    _rests(reading, "The stall needs a third person in May.")
+    _until(lambda: len(reading.do("completions")) == 3, reading)
+
+
+@pytest.mark.parametrize("config", [{}, {"plugins": {"entries": {"perdure": {"llm": {}}}}}])
+def test_without_the_right_to_lend_its_model_a_host_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("OWN_CONFIG", json.dumps({"librarian": True}))
+    host = Host(tmp_path / "home")
+    host.do("config", config=config)
+    host.do("ready")
+    _rests(host)
+    found = _until(lambda: (told := _librarian(tmp_path / "home"))["without"] and told, host)
+    assert (found["without"], found["waiting"], host.do("completions")) == (["openclaw"], 0, [])
+    told = CliRunner().invoke(cli, ["librarian", "status", "--home", str(tmp_path / "home")], catch_exceptions=False)
+    assert "openclaw: no model to ask; update it, run `perdure openclaw install`, and restart" in told.output
+    host.close()
+
+
+def test_off_the_hosts_model_is_not_asked_and_nothing_waits_for_it(tmp_path: Path) -> None:
+    host = Host(tmp_path / "home")
+    host.do("config", config=LENT)
+    host.do("ready")
+    _rests(host)
+    host.recall_until("How many people does the stall need on Sundays?", "two")
+    with Memory.open(tmp_path / "home", guest=True, embedder="none", timers=False, watch=False) as memory:
+        keys = memory._engine.store.database.query(lambda c: [key for (key,) in c.execute("SELECT key FROM meta")])
+    assert ([key for key in keys if "librarian" in key], host.do("completions")) == ([], [])
+    host.close()
+
+
+def _tokens(home: Path) -> int:
+    with Memory.open(home, guest=True, embedder="none", timers=False, watch=False) as memory:
+        engine = memory._engine
+        return sum(TokenMeter(engine.store.database, engine.clock, 0).used().values())
 
 
 def test_the_child_ends_with_its_host(host: Host) -> None:

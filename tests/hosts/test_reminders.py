@@ -24,7 +24,7 @@ _calls = itertools.count()
 
 
 def reminding(folder: Path, host: str = "claude-code", **settings: Any) -> Agent:
-    return made(folder, host, **{"agent_log_reminds": True, **settings})
+    return made(folder, host, **{"agent_log": "remind", **settings})
 
 
 def told(agent: Agent, session: str, given: Any, **values: Any) -> dict[str, Any] | None:

@@ -166,7 +166,7 @@ def test_a_store_that_chance_comes_near_to_asks_for_more_within_a_limit(store: S
     assert grown(store)
     line = calibrate(store, lambda space: embedder, no_pause)
     assert lift_of(store) == MAX_LIFT
-    assert "more, as chance hits come close" in line
+    assert "as chance hits come close" in line
 
 
 def test_an_ordinary_store_asks_for_nothing_more(store: Store) -> None:
@@ -244,8 +244,8 @@ def test_the_worker_calibrates_a_store_that_has_grown_and_says_so(store: Store) 
 
 
 def test_it_is_told_in_the_cosines_of_the_model() -> None:
-    assert told(Calibration()) == "cosine of a clear hit 0.54, of unrelated texts 0.10"
+    assert told(Calibration()) == "cosine of a clear hit: 0.54; of unrelated texts: 0.10"
     shifted = Calibration(Scale(stretch=1 / 0.3, offset=-0.7 / 0.3), lift=0.1)
     assert told(shifted) == (
-        "cosine of a clear hit 0.86 and 0.03 more, as chance hits come close, of unrelated texts 0.73"
+        "cosine of a clear hit: 0.86 (plus 0.03, as chance hits come close); of unrelated texts: 0.73"
     )

@@ -115,8 +115,8 @@ def test_the_better_model_brings_more_memories_first(store: Store) -> None:
     assert note["asked"] == shadow.MOST_QUESTIONS
     assert note["former"] < note["new"] <= 100
     assert shadow.told(note) == (
-        f"of 100 questions made from your memories, the former model ranked the memory first for {note['former']},"
-        f" the new one for {note['new']}"
+        f"of 100 questions made from your memories, the previous model ranked the right memory first for"
+        f" {note['former']}, the new one for {note['new']}"
     )
 
 
@@ -181,9 +181,9 @@ def test_a_memory_without_a_vector_of_the_former_model_is_not_asked_about(store:
 def test_a_former_model_that_cannot_be_loaded_is_not_compared(store: Store) -> None:
     add(store, TEXTS)
     note = switched(store, former=None)
-    assert note == {"against": SMALL.identity.id, "left_out": "the former model cannot be loaded"}
+    assert note == {"against": SMALL.identity.id, "left_out": "the previous model cannot be loaded"}
     assert shadow.told(note) == (
-        "the former model and the new one were not compared: the former model cannot be loaded"
+        "the previous model and the new one were not compared: the previous model cannot be loaded"
     )
 
 
@@ -203,4 +203,4 @@ def test_a_model_that_gives_no_answer_is_broken_off(store: Store, monkeypatch: p
 
 def test_a_store_without_memories_has_nothing_to_compare(store: Store) -> None:
     add(store, [])
-    assert switched(store)["left_out"] == "there is no memory to ask about"
+    assert switched(store)["left_out"] == "there are no memories to ask about"

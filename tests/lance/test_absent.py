@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,8 @@ def test_a_store_of_any_size_lives_without_lancedb_and_says_once_what_it_lacks(t
                 tx.add(Fact(text), vector)
     environ = {
         **os.environ, "PYTHONPATH": os.pathsep.join([str(mask), str(ROOT), os.environ.get("PYTHONPATH", "")]),
-        "PERDURE_EMBEDDER": "hash", "PERDURE_EMBEDDER_MODEL": "64", "PERDURE_INDEX_CROSSOVER": str(CROSSOVER),
+        "PERDURE_EMBEDDER": "hash", "PERDURE_EMBEDDER_MODEL": "64",
+        "PERDURE_INDEX": json.dumps({"crossover": CROSSOVER}),
     }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", LIFE, str(home)], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
@@ -99,9 +101,13 @@ def test_a_store_of_any_size_lives_without_lancedb_and_says_once_what_it_lacks(t
 @pytest.mark.usefixtures("absent")
 def test_who_asks_for_lancedb_by_name_is_told_what_to_install(tmp_path: Path) -> None:
     remedy = r'pip install "perdure\[lancedb\]"'
-    for setting in ({"vector_index": "lance"}, {"lexical_index": "lance"}, {"lance_url": "s3://bucket/memories"}):
-        with pytest.raises(SettingsError, match=rf"setting {next(iter(setting))} .*{remedy}"):
-            Memory.open(tmp_path / "home", embedder="none", **setting)  # type: ignore[arg-type]
+    asking: dict[str, dict[str, Any]] = {
+        "vector_index": {"vector_index": "lance"}, "index.lexical": {"index": {"lexical": "lance"}},
+        "lance_url": {"lance_url": "s3://bucket/memories"},
+    }  # fmt: skip
+    for name, setting in asking.items():
+        with pytest.raises(SettingsError, match=rf"setting {name} .*{remedy}"):
+            Memory.open(tmp_path / "home", embedder="none", **setting)
     assert not (tmp_path / "home").exists()
     table = tmp_path / "memories.lance"
     table.mkdir()

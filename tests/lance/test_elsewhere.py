@@ -222,7 +222,10 @@ class TestTheTable:
         work(store)
         assert store.lance_folder.exists()
         assert bucket.keys()
-        assert f"stays in {store.lance_folder}, as it cannot be read or differs from SQLite in 1 places" in caplog.text
+        assert (
+            f"in {store.lance_folder} is kept, since it cannot be read or differs from SQLite in 1 places"
+            in caplog.text
+        )
         store.close()
 
 
@@ -284,7 +287,8 @@ class TestTheKeys:
         self, home: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG, "perdure")
-        given = {"embedder": "hash", "vector_index": "lance", "lexical_index": "lance", "lance_url": bucket.place.url}
+        lexical = '{"lexical": "lance"}'
+        given = {"embedder": "hash", "vector_index": "lance", "index": lexical, "lance_url": bucket.place.url}
         for name, value in given.items():
             monkeypatch.setenv(f"PERDURE_{name.upper()}", value)
         monkeypatch.setenv("PERDURE_LANCE_STORAGE_OPTIONS", json.dumps(bucket.options))
@@ -368,7 +372,7 @@ class TestTheKeys:
 
 def test_by_default_everything_is_in_the_folder(store: Store) -> None:
     assert Settings().lance_url is None
-    assert Settings().lexical_index == "fts5"
+    assert Settings().index.lexical == "fts5"
     plain = Store(store.folder.parent / "plain")
     assert plain.objects is None
     assert not plain.database.query(run, "SELECT 1 FROM meta WHERE instr(key, 'lance') = 1")

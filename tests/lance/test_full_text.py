@@ -247,7 +247,7 @@ class TestWithout:
         worded.work()
         found = worded.asked("hoopoe", 3, worded.view(approved_only=True))
         assert (found.by, [hit.fact.text for hit in found.hits]) == ("fts5", ["hoopoe seen"])
-        assert found.why == "few of its hits are visible to the caller"
+        assert found.why == "too few of its hits are visible to the caller"
 
 
 class TestTheReceipt:
@@ -261,7 +261,7 @@ class TestTheReceipt:
 
     def test_it_tells_which_index_answered_and_why(self, home: Path) -> None:
         given: dict[str, Any] = {"embedder": "hash", "vector_index": "lance"}
-        with Memory.open(home, lexical_index="lance", **given) as memory:
+        with Memory.open(home, index={"lexical": "lance"}, **given) as memory:
             assert memory.ready()
             memory.store("The kestrel hovers over the quarry", tags=["birds"])
             assert memory.admin.sync_index()

@@ -12,7 +12,7 @@ import pytest
 
 from perdure import AsyncMemory, LanguageModel
 from perdure.api.memory import Memory
-from perdure.errors import InputError
+from perdure.errors import InputError, SettingsError
 from perdure.hooks.types import TurnContext
 from perdure.store.listing import Filter
 from tests.kit import OpenMemory
@@ -70,7 +70,7 @@ def test_giving_it_is_no_consent(opened: Callable[..., Memory]) -> None:
     model = Model()
     memory = opened(llm=model, librarian=False)
     say(memory)
-    with pytest.raises(InputError):
+    with pytest.raises(SettingsError):
         memory.admin.librarian(run=True)
     assert memory.admin.librarian()["waiting"] == 0
     assert model.asked == []
@@ -81,7 +81,7 @@ def test_it_sees_nothing_that_was_said_elsewhere_and_no_other_model_sees_what_it
 ) -> None:
     address = {"llm_endpoint": "http://127.0.0.1:9/v1", "llm_model": "small"}
     with opened(**address) as other:
-        say(other, "The stall of openclaw needs two people.", "openclaw")
+        say(other, "The stall of codex needs two people.", "codex")
         assert other.admin.librarian()["waiting"] == 1
     model = Model()
     with opened(llm=model) as memory:
@@ -89,11 +89,11 @@ def test_it_sees_nothing_that_was_said_elsewhere_and_no_other_model_sees_what_it
         memory.admin.librarian(run=True)
         assert memory.admin.librarian()["waiting"] == 1
         say(memory, "The stall of the program needs three people.")
-    assert not any('"said": "The stall of openclaw' in prompt for _, prompt, _ in model.asked)
+    assert not any('"said": "The stall of codex' in prompt for _, prompt, _ in model.asked)
     with opened() as another:
         assert another.admin.librarian(run=True)["did"] != DONE
         assert another.admin.librarian()["waiting"] == 2
-        assert "failures" not in another.admin.librarian()
+        assert "failing" not in another.admin.librarian()
 
 
 def test_a_model_that_fails_is_a_model_that_failed(opened: Callable[..., Memory]) -> None:

@@ -148,6 +148,41 @@ def test_a_change_in_the_users_words_replaces(said: str, old: str, new: str) -> 
     assert found.target is not None
 
 
+@pytest.mark.parametrize(("old", "rest"), [
+    ("The hour costs 62 euros, and I take 40 percent before I cut a board.", "I take 40 percent before I cut a board"),
+    ("The hour costs 62 euros, and they find 62 euros dear every time.", ""),
+    ("The hour costs 62 euros at the bench and on the road.", ""),
+    ("The hour costs 62 euros, I work with oak alone.", "I work with oak alone"),
+    ("The hour costs 62 euros, and it must never be rounded.", "It must never be rounded"),
+])  # fmt: skip
+def test_what_a_memory_says_by_itself_beside_what_is_over_stays(old: str, rest: str) -> None:
+    said = "The hour costs 66 euros now."
+    found = prove(one({"op": "replace", "target": "m1", "quote": said, "note": said}), request(said, [old]))
+    assert isinstance(found, Proven)
+    assert (found.target is not None, found.rest) == (True, rest)
+
+
+def test_what_words_a_captured_memory_better_leaves_no_statement_out() -> None:
+    said = "Bogdan looks after the hall, and I hold the only keys until the lock is changed."
+    asked = request(said, [said])
+    asked = Request(asked.batch, asked.today, asked.memories, frozenset({"m1"}))
+    note = "Bogdan looks after the hall"
+    found = prove(one({"op": "replace", "target": "m1", "quote": note, "note": note}), asked)
+    assert isinstance(found, Proven)
+    assert found.text == said
+
+
+def test_where_a_note_names_who_else_stands_in_the_sentence_the_quote_is_kept() -> None:
+    said = "Bogdan looks after the hall, and he holds the only keys until the lock is changed."
+    quote, note = (
+        "he holds the only keys until the lock is changed",
+        "Bogdan holds the only keys until the lock is changed",
+    )
+    found = prove(one({"op": "remember", "quote": quote, "note": note}), request(said, []))
+    assert isinstance(found, Proven)
+    assert fold(found.text) in fold(said)
+
+
 def test_what_changes_nothing_is_kept_beside() -> None:
     said = "I like green tea with lemon."
     operation = one({"op": "replace", "target": "m1", "quote": said, "note": said})

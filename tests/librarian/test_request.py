@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from perdure.api.memory import Memory
+from perdure.clock import ManualClock
 from perdure.engine.audiences import audience_of
 from perdure.hooks.types import TurnContext
 from perdure.librarian.operations import Nothing, Remember, parse, schema
-from perdure.librarian.request import Batch, Reader, system, turn_of
-from tests.kit import START, for_each
+from perdure.librarian.request import EACH, MEMORIES, Batch, Reader, Request, Turn, system, turn_of
+from tests.kit import START, OpenMemory, for_each
 
 LETTER = "Please shorten this letter:\n\nDear Ms Kade,\nI live in Bergen and I am allergic to pollen.\nYours, Odd"
 
@@ -59,6 +63,66 @@ def test_memories_are_named_as_turns_come_upon_them(memory: Memory) -> None:
         "Odile runs the stall at the fair."
     )
     assert json.dumps(schema(), separators=(",", ":")) in system()
+
+
+def request_of(memory: Memory, *said: str, host: str = "bench", project: str | None = None) -> Request:
+    engine = memory._engine
+    context = TurnContext(session_id="s", host=host, project=project)
+    scopes = (str(audience_of(context).home), *([project] if project else ()))
+    turns = tuple(Turn(engine.clock.now(), each) for each in said)
+    return Reader(engine.store, engine.leg, engine.settings.withholds).request(Batch(host, "s", scopes, turns))
+
+
+def texts(request: Request) -> set[str]:
+    return {fact.text for fact in request.memories.values()}
+
+
+def test_what_is_near_no_turn_is_not_shown(memory: Memory) -> None:
+    memory.store("The ferry to Turku leaves at nine.")
+    memory.store("Dr Kade, in Lund.", entity="user", key="dentist", value="Dr Kade")
+    for number in range(MEMORIES):
+        memory.store(f"Crate {number} holds lemons.")
+    shown = texts(request_of(memory, "I missed the ferry again.", "Who is my dentist?"))
+    assert shown == {"The ferry to Turku leaves at nine.", "Dr Kade, in Lund."}
+
+
+def test_of_the_same_conversation_the_newest_are_shown(memory: Memory, clock: ManualClock) -> None:
+    context = TurnContext(session_id="s", host="bench")
+    for name in ("Lund", "Turku", "Kiel", "Bergen", "Riga", "Gent", "Bari", "Brno"):
+        memory.turns.after([{"role": "user", "content": f"My sister {name}a lives in {name}."}], True, context)
+        assert memory.settle()
+        clock.advance(60)
+    memory.turns.after([{"role": "user", "content": "My boss is Odile."}], True, replace(context, session_id="t"))
+    assert memory.settle()
+    shown = texts(request_of(memory, "And what about that?"))
+    assert len(shown) == EACH
+    assert "My sister Brnoa lives in Brno." in shown
+
+
+def test_where_there_is_not_room_for_all_each_turn_has_its_nearest(memory: Memory) -> None:
+    words = [f"{one}{other}ado" for one in "bdfgklmnprstvz" for other in "aeiou"][: MEMORIES + 2]
+    for word in words:
+        for number in range(3):
+            memory.store(f"The {word} stands in row {number}.")
+    shown = texts(request_of(memory, *(f"Where is the {word}?" for word in words[:40])))
+    assert len(shown) == MEMORIES
+    assert all(any(word in text for text in shown) for word in words[:40])
+
+
+@pytest.mark.parametrize(("host", "told"), [("claude-code", False), ("bench", True)])
+def test_what_is_private_goes_to_no_host_at_work_but_where_it_was_said(
+    open_memory: OpenMemory, host: str, told: bool
+) -> None:
+    project = "project:stall"
+    memory = open_memory(embedder="none", watch=False, scopes=[project])
+    ill, tool = "Odile of the stall has cancer.", "The stall is deployed with kamal."
+    for text in (ill, tool):
+        memory.store(text, scope=project)
+    memory.store("I vote for the greens at the stall.")
+    shown = texts(request_of(memory, "Odile runs the stall.", host=host, project=project))
+    assert tool in shown
+    assert (ill in shown) is told
+    assert ("I vote for the greens at the stall." in shown) is told
 
 
 @for_each("wrong", [

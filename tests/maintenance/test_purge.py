@@ -129,10 +129,10 @@ class TestWhatGoes:
         with store.database.read() as connection:
             doomed = {item.id: item.why for item in plan(connection, ids[:1])}
         assert doomed == {
-            ids[0]: "asked for",
+            ids[0]: "requested",
             ids[1]: "the same text",
-            ids[2]: "carries the text",
-            ids[3]: "carries the text",
+            ids[2]: "contains the text",
+            ids[3]: "contains the text",
         }
         purge(store, ids[:1], AUTHOR)
         with store.database.read() as connection:

@@ -101,7 +101,7 @@ class TestPreview:
         assert (found.total, found.turns) == (4, 1)
 
     def test_of_a_folder_that_never_held_a_store_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="never did"):
+        with pytest.raises(InputError, match="never had one"):
             recover(tmp_path)
 
     def test_while_somebody_works_in_it_is_refused(self, home: Path) -> None:

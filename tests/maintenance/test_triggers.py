@@ -111,13 +111,13 @@ def test_what_an_older_redactor_left_in_them_is_scrubbed(memory: Memory, home: P
 
 
 DAMAGE: dict[str, tuple[str, str]] = {
-    "a word": ("UPDATE triggers SET text = 'deploy'", "trigger is changed since it was written"),
-    "an origin": ("UPDATE triggers SET origin = 'user'", "trigger is changed since it was written"),
+    "a word": ("UPDATE triggers SET text = 'deploy'", "trigger has changed since it was written"),
+    "an origin": ("UPDATE triggers SET origin = 'user'", "trigger has changed since it was written"),
     "a foreign one": (
         "INSERT INTO triggers SELECT 'x', fact_id, 'deploy', 'user', 0, NULL FROM triggers LIMIT 1",
-        "trigger is not written by perdure",
+        "trigger was not written by perdure",
     ),
-    "a vector": ("UPDATE trigger_vectors SET vector = zeroblob(4)", "vector is changed since it was written"),
+    "a vector": ("UPDATE trigger_vectors SET vector = zeroblob(4)", "vector has changed since it was written"),
 }
 
 

@@ -202,7 +202,7 @@ def test_an_answer_that_breaks_off_is_an_error() -> None:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        with pytest.raises(EndpointError, match="broke off"):
+        with pytest.raises(EndpointError, match="closed the connection early"):
             Endpoint(Address(f"http://127.0.0.1:{listening.getsockname()[1]}")).post("/x", {}, timeout=30)
         thread.join(30)
 

@@ -19,7 +19,7 @@ from perdure.store.llm import TokenMeter
 from perdure.store.store import Store
 from tests.loopback import Loopback, Reply, chat, loopback
 
-MODELS: dict[Tier, str] = {"nano": "small", "default": "medium", "heavy": "large"}
+MODELS: dict[Tier, str] = {"nano": "small", "default": "medium"}
 DAY = 86_400.0
 ANY = Purpose("any", "default")
 
@@ -39,15 +39,15 @@ def test_each_tier_has_its_model_and_its_count(server: Loopback, store: Store) -
     llm, meter = make(server, store)
     assert llm.ask("Hi", purpose=ANY) == "hello"
     assert llm.ask("Hi", purpose=Purpose("small", "nano"), system="Be kind.") == "hello"
-    assert llm.ask("Hi", purpose=Purpose("large", "heavy", 7)) == "hello"
-    assert [request.body["model"] for request in server.requests] == ["medium", "small", "large"]
+    assert llm.ask("Hi", purpose=Purpose("usual", "default", 7)) == "hello"
+    assert [request.body["model"] for request in server.requests] == ["medium", "small", "medium"]
     assert {request.path for request in server.requests} == {"/v1/chat/completions"}
     assert server.requests[1].body["messages"] == [
         {"role": "system", "content": "Be kind."},
         {"role": "user", "content": "Hi"},
     ]
     assert server.requests[2].body["max_tokens"] == 7
-    assert meter.used() == {"default": 40, "nano": 40, "heavy": 40}
+    assert meter.used() == {"default": 80, "nano": 40}
 
 
 def test_secrets_are_not_sent(server: Loopback, store: Store) -> None:
@@ -162,5 +162,5 @@ def test_two_meters_of_one_store_share_the_budget(store: Store, clock: ManualClo
     one, other = (TokenMeter(store.database, clock, 100) for _ in range(2))
     one.reserve("nano", 60)
     with pytest.raises(TokenBudgetError):
-        other.reserve("heavy", 60)
+        other.reserve("default", 60)
     assert other.used() == {"nano": 60}

@@ -115,7 +115,7 @@ def test_a_search_is_asked_in_other_words_and_a_turn_is_not(server: Loopback, op
 
 
 def test_a_turn_is_asked_in_other_words_if_set(server: Loopback, open_memory: OpenMemory) -> None:
-    memory = open_memory(**llm(server, recall_expansion="turn", recall_deadline_ms=60_000))
+    memory = open_memory(**llm(server, llm={"expansion": "turn"}, recall_deadline_ms=60_000))
     memory.store(FACT)
     recall = memory.turns.before(QUERY, TurnContext(session_id="s"))
     assert recall is not None

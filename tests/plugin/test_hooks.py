@@ -390,7 +390,7 @@ def test_no_log_record_holds_what_was_said(home: Path, caplog: pytest.LogCapture
     markers = ["Xylophora", "Quastenflosser", "Vermouthiana", secret]
     caplog.set_level(logging.DEBUG)
     runner = HookRunner()
-    memory = Memory.open(home, embedder="hash", index_after={"vectors": 10_000, "seconds": 86_400})
+    memory = Memory.open(home, embedder="hash", index={"vectors": 10_000, "seconds": 86_400})
     memory.ready()
     runner.register(hookimpls_for(memory=memory))
     host = FakeHost(runner, agent_id="ann", keeps_block=True)

@@ -75,6 +75,11 @@ PARTS = {
         ),
     ),
     "rows": Part({"test_seed_rows.py": 35}, tenants=30),
+    "librarian": Part(
+        {"librarian/test_apply.py": 6, "librarian/test_desk.py": 26, "librarian/test_killed.py": 1,
+         "librarian/test_request.py": 10},
+        tenants=50,
+    ),
     "users": Part({"scopes/test_users.py": 24, "scopes/test_assign.py": 36, "scopes/test_fuzz.py": 8}, tenants=40),
 }  # fmt: skip
 

@@ -293,7 +293,7 @@ def test_turns_that_wait_are_taken_in_first(
     )
     waits.acknowledge(_entry(FACTS[0]))
     waits.close()
-    with pytest.raises(StoreBusyError, match="still holds 1 turn to capture") as refused:
+    with pytest.raises(StoreBusyError, match="1 turn in the inbox must be captured first") as refused:
         moving.move(home, str(tmp_path / "folder"), settings)
     assert not (tmp_path / "folder").exists()
     monkeypatch.setattr(shared_inbox, "PATIENCE", -1.0)
@@ -321,7 +321,7 @@ def test_a_turn_that_comes_meanwhile_is_not_left_behind(
             other.acknowledge(_entry(FACTS[0]))
             other.close()
 
-    with pytest.raises(StoreBusyError, match="still holds 1 turn to capture"):
+    with pytest.raises(StoreBusyError, match="1 turn in the inbox must be captured first"):
         moving.move(home, str(tmp_path / "folder"), settings, progress=comes)
     with _opened(tmp_path / "other", server, tenant) as memory:
         assert memory.settle()

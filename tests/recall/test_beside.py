@@ -43,7 +43,7 @@ def test_a_turn_leaves_out_what_a_file_says_and_the_receipt_names_it(memory: Mem
     assert block(memory, prompt) == ""
     assert memory.settle()
     [fact] = [fact for fact in memory.admin.list() if fact.text == METRIC]
-    assert memory.why_not(fact.id) == "CLAUDE.md says it already"
+    assert memory.why_not(fact.id) == "CLAUDE.md already says it"
 
 
 def test_a_turn_names_the_file_that_says_otherwise(memory: Memory) -> None:

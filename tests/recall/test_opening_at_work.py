@@ -124,6 +124,34 @@ def test_without_vectors_a_coding_host_is_told_what_is_plainly_a_rule_or_of_the_
     assert begun(memory) == {rule}
 
 
+@pytest.mark.parametrize("embedder", ["auto", "hash"])
+def test_how_replies_should_be_opens_every_host_whatever_words_say_it(open_memory: OpenMemory, embedder: str) -> None:
+    memory = open_memory(embedder=embedder)
+    if embedder == "auto":
+        memory.ready()
+    how = {
+        "Answer briefly, in British English.", "Please answer in German.", "Be brief.", "Antworte kurz, auf Deutsch.",
+        "Réponds toujours en français.", "Keep your answers under ten lines.",
+    }  # fmt: skip
+    for text in sorted(how):
+        memory.store(text)
+    memory.store(PILLS)
+    found = memory.turns.opening(TurnContext(host=CODE))
+    assert found is not None
+    assert {(item.text, item.why) for item in found.items} == {(text, "rule") for text in how}
+
+
+def test_how_replies_should_be_is_told_in_one_repository_for_all(open_memory: OpenMemory) -> None:
+    memory = open_memory(embedder="auto")
+    memory.ready()
+    how = "Always answer briefly, in British English."
+    for host, project in ((CODE, "project:one"), ("codex", "project:two")):
+        context = TurnContext(session_id=host, host=host, project=project)
+        memory.turns.after([{"role": "user", "content": how}], True, context)
+        assert memory.settle()
+        assert begun(memory, project="project:three") == {how}
+
+
 def test_a_rule_of_the_users_body_faith_money_or_relations_is_no_plain_rule(open_memory: OpenMemory) -> None:
     memory = open_memory(embedder="hash", opening_tokens=2_000)
     plain = {"Always use pnpm.", "Never leave technical debt behind."}

@@ -385,7 +385,7 @@ def test_writing_tells_and_changes_nothing_of_what_is_hidden(aviary: House, call
 
 
 def test_a_near_text_of_others_is_neither_confirmed_nor_linked(tmp_path: Path) -> None:
-    house = House(tmp_path / "home", embedder="hash", auto_link=50, compare={"vector": 0.5})
+    house = House(tmp_path / "home", embedder="hash", compare={"vector": 0.5, "auto_link": 50})
     try:
         for caller in ("owner", "a stranger"):
             memory = house.caller(caller)

@@ -53,6 +53,27 @@ def test_an_order_that_says_nothing_itself_points_at_what_stands_beside_it() -> 
     ]
 
 
+@for_each("order", [
+    "Remember it for the tests.", "Remember this for next time.", "Keep that in mind for the release.",
+    "Keep it in mind when you write tests.", "Remember it until Friday.", "Remember this in all my projects.",
+    "Merk dir das für die Tests.", "Souviens-toi de ça pour les tests.", "Recuérdalo para las pruebas.",
+])  # fmt: skip
+def test_an_order_that_says_only_what_for_points_at_what_stands_before_it(order: str) -> None:
+    said = "The database is called heron"
+    assert asked_for([f"{said}.", order]) == [f"{said}.", ""]
+    assert asked_for([f"{said}, {order[0].lower()}{order[1:]}"]) == [said]
+
+
+@for_each(("order", "wanted"), [
+    ("Remember that for the tests we use heron.", "for the tests we use heron."),
+    ("Remember that in summer Anna sleeps late.", "in summer Anna sleeps late."),
+    ("Remember this for later: my code is 5.", "my code is 5."),
+    ("Remember it is for the tests.", "Remember it is for the tests."),
+])  # fmt: skip
+def test_an_order_that_says_more_is_about_that(order: str, wanted: str) -> None:
+    assert asked_for(["I see the shop.", order]) == [None, wanted]
+
+
 @for_each(
     "sentence",
     [

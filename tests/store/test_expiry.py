@@ -92,7 +92,7 @@ def test_what_nobody_gave_an_end_is_there_for_good(memory: Memory, clock: Manual
 
 @pytest.mark.sqlite
 def test_removal_from_both_stores_after_the_retention(open_memory: OpenMemory, clock: ManualClock, home: Path) -> None:
-    memory = open_memory(embedder="hash", vector_index="lance", retention_days=10)
+    memory = open_memory(embedder="hash", vector_index="lance", keep={"expired_days": 10})
     assert memory.ready()
     fact = memory.store(TEXT, decay_class="session")
     other = memory.store("The kettle in the kitchen is broken.")

@@ -175,7 +175,7 @@ def links_of_last(memory: Memory) -> list[float]:
 
 
 def test_new_facts_are_linked_to_near_ones_if_that_is_wanted(open_memory: OpenMemory) -> None:
-    memory = open_memory(embedder="hash", auto_link=3)
+    memory = open_memory(embedder="hash", compare={"auto_link": 3})
     strengths = links_of_last(memory)
     assert len(strengths) == 3
     assert all(0.7 <= strength <= 1 for strength in strengths)
@@ -188,11 +188,11 @@ def test_by_default_nothing_is_linked(open_memory: OpenMemory, home: Path) -> No
 
 
 def test_how_many_can_be_set(open_memory: OpenMemory) -> None:
-    assert len(links_of_last(open_memory(embedder="hash", auto_link=1))) == 1
+    assert len(links_of_last(open_memory(embedder="hash", compare={"auto_link": 1}))) == 1
 
 
 def test_captured_facts_are_linked_too(open_memory: OpenMemory) -> None:
-    memory = open_memory(embedder="hash", auto_link=3)
+    memory = open_memory(embedder="hash", compare={"auto_link": 3})
     first = memory.store("My harbour crane lifts heavy containers every single morning on Monday.")
     say(memory, "My harbour crane lifts heavy containers every single morning on Tuesday too.")
     [other] = [fact for fact in memory.admin.list() if fact.id != first.id]

@@ -77,7 +77,9 @@ def test_what_cannot_be_a_trigger_is_refused(message: str, texts: object) -> Non
 def test_all_origins_together_keep_the_limit(memory: Memory) -> None:
     fact = memory.store("I'm allergic to penicillin.")
     put(memory, fact.id, [f"situation {number}" for number in range(6)], triggers.AGENT)
-    with pytest.raises(InputError, match="would have 9 with those of others; the limit is 8: give at most 2 more"):
+    with pytest.raises(
+        InputError, match="with those set by others, the memory would have 9; the limit is 8; give at most 2 more"
+    ):
         put(memory, fact.id, ["one", "two", "three"])
     assert len(told(memory, fact.id)) == 6
 

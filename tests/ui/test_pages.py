@@ -274,11 +274,10 @@ def test_the_librarian_is_switched_on_and_off_with_its_terms_and_shows_what_it_d
     monkeypatch.setenv("PERDURE_CONFIG", str(config))
     said = browser.memory.store(BOAT)
     runs = [{"at": 1_800_000_000.0, "turns": 3, "did": "remember 1", "batch": said.batch}]
-    browser.memory._engine.store.note(
-        "librarian", json.dumps({"runs": runs, "failures": 2, "again_at": 1_800_000_300.0})
-    )
+    failing = {"codex": {"failures": 2, "why": "away", "again_at": 1_800_000_300.0}}
+    browser.memory._engine.store.note("librarian", json.dumps({"runs": runs, "failing": failing}))
     shown = browser.text("health")
-    for words in ("Librarian", "Off", "claude -p", "may be billed", "Switch on", "remember 1", "3 turns"):
+    for words in ("Off", "claude -p", "may be billed", "Switch on", "remember 1", "3 turns", "failed 2 times"):
         assert words in shown, words
     assert "Switch off" in browser.press("librarian", wanted="yes").text
     assert "librarian = true" in config.read_text()

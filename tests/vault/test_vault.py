@@ -273,7 +273,7 @@ class TestRecords:
             ("GitHub", VALUE, {"kind": "cookie"}, "kind 'cookie' is unknown; use one of token"),
             ("GitHub", VALUE, {"expires_at": float("nan")}, "expires_at is nan"),
             ("GitHub", "", {}, "has 0 bytes"),
-            ("GitHub", f"{VALUE}\ud800", {}, "half a character"),
+            ("GitHub", f"{VALUE}\ud800", {}, "lone surrogate"),
         ],
     )
     def test_what_does_not_fit_is_refused_without_showing_it(

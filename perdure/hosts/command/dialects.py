@@ -27,6 +27,8 @@ class Dialect:
     reply: Sequence[str] = ("last_assistant_message",)
     # The events at which it takes a block: when a session begins, with each prompt, perhaps before a tool runs.
     shown: Sequence[str] = ("session-start", "prompt")
+    compacts: Sequence[str] = ()  # the triggers of a compaction that are no mere check; empty: all
+    drops: Sequence[str] = ()  # the sources of a session whose model does not see what it was shown before
     tools: str = ""  # a pattern of the tools that run commands and write files, by its names
     # How it calls the ways in which programs begin sessions, or how these names begin. `record`: the key under which it
     # names its own record of the session, if it tells the way at the head of that alone.

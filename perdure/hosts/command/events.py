@@ -39,6 +39,7 @@ class Event:
     given: Mapping[str, Any] = field(default_factory=dict)  # to a tool that is about to run
     folder: str = ""  # where the agent is
     began: str = ""  # where its session began
+    drops: bool = False  # whether the model no longer sees what it was shown
 
 
 def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = None, way: str = "") -> Event | None:
@@ -53,6 +54,8 @@ def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = 
     # Another host may run the hooks that it finds in the settings of this one, and a sub-agent's events are no turns.
     wanted = name in dialect.names and _text(payload, *dialect.event) == dialect.names[name]
     if not wanted or not session or payload.get("agent_id"):
+        return None
+    if name == "compact" and dialect.compacts and _text(payload, "trigger") not in dialect.compacts:
         return None
     turn = _text(payload, "tool_use_id") if name == TOOL else _text(payload, *dialect.turn)
     where = folder or _folder(payload) or _text(payload, "cwd")
@@ -73,7 +76,7 @@ def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = 
     found = [each for each in timers if isinstance(each, Mapping)] if isinstance(timers, list) else []
     return Event(name, context, prompt, reply, turn, tuple(typed(_text(each, "prompt")) for each in found),
                  _text(payload, "transcript_path"), given if isinstance(given, Mapping) else {}, _text(payload, "cwd"),
-                 where)  # fmt: skip
+                 where, name == "compact" or _text(payload, "source") in dialect.drops)  # fmt: skip
 
 
 def beside_files(context: TurnContext, folder: str | None) -> TurnContext:

@@ -125,15 +125,15 @@ class CommandHooks:
             return output(event, self._reminded(event))
         if event.transcript and name in ("stop", "compact", "session-end"):
             self._plugin.did(partial(messages, event.transcript), event.context)
+        if event.drops:
+            self._session(event).spent = 0
+            self._plugin.before_compaction((), event.context)
         if name == "stop":
             self._answered(event)
         elif name == "session-start":
             self._plugin.session_start(event.context)
             begun = self._plugin.opening(event.context) if name in dialect.shown else None
             return output(event, self._spent(event, begun.block if begun else ""))
-        elif name == "compact":
-            self._session(event).spent = 0
-            self._plugin.before_compaction((), event.context)
         elif name == "session-end":
             self._plugin.session_end(event.context)
         return None
@@ -173,7 +173,7 @@ class CommandHooks:
         session.scheduled = (*event.scheduled, *session.scheduled)[:SCHEDULED]
         # What a machine was answered is nothing that the user heard of.
         if event.reply and session.turn in (None, event.turn):
-            from perdure.capture.agent_log import quotes
+            from perdure.capture.acts import quotes
 
             hearsay = quotes(event.reply, partial(messages, event.transcript, LATELY))
             self._take({"role": "assistant", "content": event.reply, HEARSAY: hearsay}, event)
@@ -204,7 +204,7 @@ class CommandHooks:
         said = hashlib.sha256(f"{event.prompt}\0{event.reply}".encode()).hexdigest()
         # Of tools that run side by side each is an event.
         tool = event.turn if event.name == TOOL else ""
-        key = "\0".join((event.name, event.context.session_id or "", said, tool))
+        key = "\0".join((event.name, event.context.session_id or "", said, tool, str(event.drops)))
         came = time.monotonic(), event.turn
         at, turn = before = self._delivered.first(key, came)
         if before is not came:

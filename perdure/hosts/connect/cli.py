@@ -39,25 +39,21 @@ USER_ONLY = {
 _PRIVATE = "health, money, faith, relationships, children, food, home and personal life"
 """The private topics, in words."""
 _host = click.Choice(CONNECTED)
-_project_option = click.option(
-    "--project",
-    type=click.Path(path_type=Path),
-    help="Connect only this project: in its git-ignored settings, or for Cursor in a rule file.",
-)
-_plugin_option = click.option(
-    "--plugin", type=click.Path(path_type=Path), help="Install as a Claude Code plugin in this folder."
-)
 
 
 @operation()
 @click.argument("host", required=False, type=_host)
-@_project_option
-@_plugin_option
+@click.option(
+    "--project",
+    type=click.Path(path_type=Path),
+    help="Connect only this project: in its git-ignored settings, or for Cursor in a rule file.",
+)
+@click.option("--plugin", type=click.Path(path_type=Path), help="Install as a Claude Code plugin in this folder.")
 @click.option(
     "--private/--no-private", default=None, help="Whether a coding host's sessions may start with private memories."
 )
 @click.option(
-    "--librarian/--no-librarian", default=None, help="Whether a language model may read what was said, at rest."
+    "--librarian/--no-librarian", default=None, help="Whether a language model may review idle conversations."
 )
 def connect(
     output: Output, host: str | None, project: Path | None, plugin: Path | None, private: bool | None,
@@ -103,7 +99,7 @@ def _connect(
     output: Output, host: str, project: Path | None, plugin: Path | None, private: bool | None, librarian: bool | None,
     home: Path | None, *, dry_run: bool,
 ) -> None:  # fmt: skip
-    connection = _connection(host, project, plugin, home, reminds=Settings.load().agent_log_reminds)
+    connection = _connection(host, project, plugin, home, reminds=Settings.load().agent_log == "remind")
     if private is not None and host not in CODING:
         raise InputError(f"{host} is not a coding host and gets all memories; omit --private and --no-private")
     if librarian and not consent.has_model(host):
@@ -135,12 +131,13 @@ def _connect(
 
 @operation()
 @click.argument("host", type=_host)
-@_project_option
-@_plugin_option
+@click.option("--project", type=click.Path(path_type=Path), help="Disconnect only this project.")
+@click.option("--plugin", type=click.Path(path_type=Path), help="Remove the Claude Code plugin from this folder.")
 def disconnect(output: Output, host: str, project: Path | None, plugin: Path | None, dry_run: bool) -> None:
     """Remove perdure from a host's config. Memories stay.
 
-    A file not edited since is restored byte for byte; from any other, only perdure's own keys are removed.
+    A file you have not edited since connecting is restored byte for byte; from an edited one, only perdure's own keys
+    are removed.
 
     Example: perdure disconnect codex
     """
@@ -183,8 +180,8 @@ def _answer(
             yield _told_private(host, private, home)
     librarian = _may_read(host, home) if librarian is None and asks else librarian
     if librarian is not None:
-        on = consent.keep(data_folder(home), librarian)
-        yield f"The librarian is {'on' if on else 'off'} (to change this: perdure librarian on, or off)."
+        kept = consent.keep(data_folder(home), librarian)
+        yield f"The librarian is {'on' if kept.on else 'off'} (to change this: perdure librarian on, or off)."
 
 
 def _asked(host: str) -> bool | None:

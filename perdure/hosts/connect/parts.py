@@ -79,6 +79,11 @@ def parse(path: Path, content: bytes | None) -> Values:
         text = (content or b"").decode().removeprefix(_BOM)
         values: Any = tomlkit.parse(text) if path.suffix == ".toml" else json.loads(_plain(path, text) or "{}")
     except (ValueError, RecursionError, TOMLKitError) as error:
+        if isinstance(error, json.JSONDecodeError) and error.doc[error.pos :].startswith(("//", "/*")):
+            raise HostError(
+                f"{path} has a comment on line {error.lineno}; the program that it is for allows none, and may ignore "
+                "the whole file. Remove the comments, then run this again. Nothing was changed"
+            ) from None
         kind = path.suffix.lstrip(".").upper()
         raise HostError(f"{path} is not valid {kind} ({error}); fix it first. Nothing was changed") from None
     if not isinstance(values, MutableMapping):

@@ -127,9 +127,9 @@ def _server_flaws(host: HookHost, hooks: list[dict[str, Any]]) -> Iterator[str]:
 
 def _reminder_flaws(host: HookHost, hooks: list[dict[str, Any]]) -> Iterator[str]:
     there = any(map(reminds, hooks))
-    if hooks and DIALECTS[host.name].tools and there != Settings.load().agent_log_reminds:
-        told = "off, but its hook is installed" if there else "on, but its hook is missing"
-        yield f"agent_log_reminds is {told}; run `{connect_command(host.name)}`"
+    if hooks and DIALECTS[host.name].tools and there != (Settings.load().agent_log == "remind"):
+        told = 'not "remind", but its hook is installed' if there else '"remind", but its hook is missing'
+        yield f"agent_log is {told}; run `{connect_command(host.name)}`"
 
 
 def checkups(environ: Mapping[str, str] = os.environ) -> Iterator[Checkup]:

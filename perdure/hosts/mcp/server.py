@@ -312,8 +312,10 @@ def _offered() -> list[types.Tool]:
 
 
 def _result(text: str, details: Mapping[str, Any], refused: bool) -> types.CallToolResult:
+    # Some clients show their model the values alone.
+    said = {} if details.keys() & {"memories", "results"} else {"text": text}
     return types.CallToolResult(
-        content=[types.TextContent(text=text)], structured_content=dict(details), is_error=refused
+        content=[types.TextContent(text=text)], structured_content={**details, **said}, is_error=refused
     )
 
 

@@ -11,7 +11,7 @@ from pydantic import Field, create_model, model_validator
 
 from perdure.api import tool_arguments, tool_work
 from perdure.api.fact_search import marks
-from perdure.api.tool_arguments import UNTOLD, WHEN, Arguments, Id, Maybe, Short, Tag, Time, Words
+from perdure.api.tool_arguments import UNTOLD, Arguments, Id, Maybe, Short, Words
 from perdure.api.tool_caller import Answer, ToolCaller
 from perdure.api.tool_work import DATA, LINE
 from perdure.api.tools import Tool
@@ -23,21 +23,21 @@ from perdure.text.escape import escape
 _SHOWN = ("id", "text", "category", "entity", "key", "value", "why", "tags", "scope", "superseded_by")
 _CHECKED = ("description", "minLength", "maxLength", "maxItems", "minimum", "additionalProperties")
 _SOURCES = {"files": ("memory",), "conversations": ("sessions",), "all": None}
-_SAID = {
-    "memory_store.triggers": WHEN,
-    "memory_update.triggers": "As in memory_store; replaces those you gave.",
+_SAID: Mapping[str, str | None] = {
+    "memory_store.triggers": None,
+    "memory_update.triggers": "As in memory_store; replaces those you gave before.",
     "as_of": "A date or time.",
-    "from": "First line.",
+    "from": None,
     "memory_list.entity": "The user is `user`.",
     "memory_list.key": "Attribute of the entity.",
     "memory_store.category": "fact, preference, decision, entity...",
     "path": "Such as memory/2026-02-24.md#L12-L28.",
     "quote": "The user's own words that ask for it.",
     "scope": "`project`: for this repository only.",
-    "supersedes": "Id of what it replaces.",
-    "type": "How source relates to target.",
+    "supersedes": None,
+    "type": None,
 }
-"""What a client is told of arguments, of all tools or of one; the others are told by their names."""
+"""What a client is told of arguments, of all tools or of one; None: what a model is. Names tell the others."""
 
 
 class Search(tool_arguments.Recall):
@@ -48,15 +48,11 @@ class Search(tool_arguments.Recall):
     places: Literal["memories", "files", "conversations", "all"] = Field("memories", alias="in")
 
 
-class List(Arguments):
+class List(tool_arguments.Lookup):
     """Of memory_list."""
 
-    entity: Short | Maybe = None
-    key: Short | Maybe = None
+    entity: Short | Maybe = None  # type: ignore[assignment]  # all there are
     category: Short | Maybe = None
-    tag: Tag | Maybe = None
-    as_of: Time | Maybe = None
-    include_superseded: bool = Field(False, json_schema_extra=UNTOLD)
     limit: int = Field(20, ge=1, le=100)
 
     @model_validator(mode="after")
@@ -75,10 +71,11 @@ class Get(tool_arguments.Get):
     either = ("memory", "path")
 
 
-class Forget(Arguments):
+class Forget(tool_arguments.Forget):
     """Of memory_forget."""
 
     memory: Id
+    query: Words | Maybe = Field(None, json_schema_extra=UNTOLD)
 
 
 def _by_id(takes: type[Arguments], *, quote: bool = False) -> type[Arguments]:
@@ -155,11 +152,6 @@ def get(caller: ToolCaller, given: Get) -> Answer:
     return Answer(answer.text, {"memories": [shown(fact) for fact in facts.values()]})
 
 
-def forget(caller: ToolCaller, given: Forget) -> Answer:
-    """Forget one memory."""
-    return tool_work.forget_one(caller, given, given.memory)
-
-
 def _iso(moment: float) -> str:
     return dt.datetime.fromtimestamp(moment, dt.UTC).isoformat(timespec="seconds")
 
@@ -193,8 +185,8 @@ class Offer(Tool):
         takes = _brief(self.parameters)
         takes["properties"].pop("strength", None)
         for name, each in takes["properties"].items():
-            told = _SAID.get(f"{self.name}.{name}") or _SAID.get(name)
-            each |= {"description": told} if told else {}
+            for known in {name, f"{self.name}.{name}"} & _SAID.keys():
+                each["description"] = _SAID[known] or self.arguments[name]["description"]
         return said | {"inputSchema": takes, "outputSchema": gives, "annotations": hint}
 
 
@@ -226,7 +218,7 @@ TOOLS: tuple[Offer, ...] = (
           _by_id(tool_arguments.Update, quote=True), tool_work.update, "Correct a memory", "takes", _CHANGED),
     Offer("memory_forget",
           "Forget a memory when the user withdraws it. Needs their words as `quote`, like memory_update.",
-          _by_id(Forget, quote=True), forget, "Forget a memory", "takes", _CHANGED),
+          _by_id(Forget, quote=True), tool_work.forget, "Forget a memory", "takes", _CHANGED),
     Offer("memory_link",
           "Record how one memory relates to another.",
           tool_arguments.Link, tool_work.link, "Link two memories", "adds", {"id": "string"}),

@@ -8,6 +8,7 @@ import signal
 import threading
 
 from perdure.cli.log_lines import line_handler
+from perdure.hosts.openclaw.asking import Caller
 from perdure.hosts.openclaw.hooks import OpenClawHooks
 from perdure.hosts.openclaw.server import Server, Writer
 
@@ -21,8 +22,10 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[line_handler("%(levelname)s %(name)s: %(message)s")])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_watch_parent, args=(os.getppid(),), daemon=True, name="perdure-parent").start()
-    hooks = OpenClawHooks()
-    server = Server(hooks.handle, Writer(out))
+    writer = Writer(out)
+    caller = Caller(writer)
+    hooks = OpenClawHooks(own_model=caller.own_model)
+    server = Server(hooks.handle, writer, caller.answered)
 
     def close() -> None:
         server.close()

@@ -1,9 +1,11 @@
-// The Python child of a host process: JSON-RPC 2.0 over stdio, a message a line.
+// The Python child of a host process: JSON-RPC 2.0 over stdio, a message a line, both ways.
 // Whatever becomes of the child, a turn goes on: the worst case is a turn without memory.
+import { AsyncLocalStorage } from "node:async_hooks";
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
 const PROTOCOL = 2;
+const FAILED = -32000;
 const START_MS = 15000;
 const PING_MS = 1000;
 const MINUTE_MS = 60000;
@@ -17,6 +19,9 @@ const MOST_KEPT = 512;
 
 // Keys of models and channels in the gateway's environment are none of the child's business.
 const PASSED = /^(PERDURE_.*|ORT_DISABLE_TELEMETRY|OPENCLAW_(HOME|STATE_DIR|CONFIG_PATH)|PATH|PYTHONPATH|HOME|USER|LANG|LC_.*|TZ|TMP|TEMP|TMPDIR|XDG_.*|SYSTEMROOT|USERPROFILE|APPDATA|LOCALAPPDATA|LD_LIBRARY_PATH)$/i;
+
+// What the child asks for is no part of the hook that has started it, and must not end with that.
+const apart = AsyncLocalStorage.snapshot();
 
 export function environment(config) {
   const named = [config.embedderKeyEnv, config.llmKeyEnv].filter(Boolean);
@@ -59,12 +64,12 @@ export class Bridge {
     child.once("error", (error) => this.lost(child, startedAt, `${python}: ${error.message}`));
     child.once("exit", (code, signal) => this.lost(child, startedAt, signal ?? `exit code ${code}`));
     child.stdin.on("error", () => {});
-    createInterface({ input: child.stdout }).on("line", (line) => this.answered(line));
+    createInterface({ input: child.stdout }).on("line", (line) => this.answered(child, line));
     createInterface({ input: child.stderr }).on("line", (line) => this.logger?.info?.(`perdure: ${line}`));
     // The host may end while the child runs; it then sees its stdin close.
     for (const each of [child, child.stdin, child.stdout, child.stderr]) each.unref?.();
     // The child reads in order, so what is asked next may be sent at once. One that says nothing must not stay for good.
-    this.send("initialize", { protocol: PROTOCOL, config: this.config }, START_MS)
+    this.send("initialize", { protocol: PROTOCOL, config: this.config, lends: this.lends?.() === true }, START_MS)
       .then(() => (this.ready = true), (error) => this.kill(child, error.message));
     this.send("gateway_start", {}, START_MS).catch((error) => this.warn(error.message));
   }
@@ -89,14 +94,31 @@ export class Bridge {
     child.kill("SIGKILL");
   }
 
-  answered(line) {
+  answered(child, line) {
     try {
-      const { id, result, error } = JSON.parse(line);
-      if (error) this.pending.get(id)?.reject(new Error(error.message));
+      const { id, method, params, result, error } = JSON.parse(line);
+      if (method) apart(() => this.asked(child, id, method, params));
+      else if (error) this.pending.get(id)?.reject(new Error(error.message));
       else this.pending.get(id)?.resolve(result);
     } catch {
       this.warn("the memory process sent a line that is not JSON");
     }
+  }
+
+  // The child asks for one thing: what the host's own model answers. It is told why it does not.
+  async asked(child, id, method, params) {
+    const gone = new AbortController();
+    const leave = () => gone.abort();
+    child.once("exit", leave);
+    let answer;
+    try {
+      if (method !== "complete" || !this.complete) throw new Error("this host does not lend its model");
+      answer = { result: await this.complete(params, gone.signal) };
+    } catch (error) {
+      answer = { error: { code: FAILED, message: [error.code, error.message].filter(Boolean).join(": ") } };
+    }
+    child.off("exit", leave);
+    if (this.child === child) child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, ...answer })}\n`);
   }
 
   send(method, params, limit, signal) {

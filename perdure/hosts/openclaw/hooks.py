@@ -9,6 +9,7 @@ from typing import Any
 from perdure.hooks.types import Messages, Placement, Recall, TurnContext
 from perdure.hosts.openclaw.mapping import HOST, data_home, messages_of, owner_asks, prompt_of, turn_context, work_of
 from perdure.hosts.openclaw.server import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
+from perdure.llm import Lent
 from perdure.plugin.plugin import PerdurePlugin, hookimpls_for
 from perdure.recent import Recent
 
@@ -29,7 +30,9 @@ Handler = Callable[[PerdurePlugin, Params], Any]
 class OpenClawHooks:
     """Hands what comes through the pipe to perdure's plugin. Usable from any thread."""
 
-    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, environ: Mapping[str, str] = os.environ, own_model: Lent | None = None) -> None:
+        """Prepare; `own_model` asks the host's model, where the host lends it."""
+        self._own_model = own_model
         self._environ = environ
         self._prompts: Recent[str, str] = Recent(SESSIONS)
         self._plugin: PerdurePlugin | None = None
@@ -71,7 +74,8 @@ class OpenClawHooks:
             raise RpcError(INVALID_REQUEST, "initialize must be sent once")
         config = _object(params, "config")
         settings = {key: value for key, value in config.items() if key not in OWN_SETTINGS}
-        self._plugin = hookimpls_for(config=settings, home=data_home(config, self._environ))
+        lent = {HOST: self._own_model} if self._own_model and params.get("lends") is True else {}
+        self._plugin = hookimpls_for(config=settings, home=data_home(config, self._environ), lent=lent)
         return {"protocol": PROTOCOL, "pid": os.getpid()}
 
     def _before_prompt_build(self, plugin: PerdurePlugin, params: Params) -> Any:

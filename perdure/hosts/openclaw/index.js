@@ -52,6 +52,24 @@ function flushPlan({ flush: own = {} }, { cfg, contextWindowTokens, nowMs }) {
   };
 }
 
+// Only the model of the agent that was spoken to is asked; that a plugin may name an agent, the owner must allow.
+const lends = (api) => () =>
+  Boolean(api.runtime?.llm?.complete && bridge.hostConfig()?.plugins?.entries?.perdure?.llm?.allowAgentIdOverride);
+
+// Without a session, a hook or a tool: a model that calls one is refused by OpenClaw.
+const complete = (api) => async ({ agent, system, prompt, tokens, timeoutMs }, signal) => {
+  const { text, usage } = await api.runtime.llm.complete({
+    messages: [{ role: "user", content: prompt }],
+    systemPrompt: system,
+    agentId: agent,
+    maxTokens: tokens,
+    purpose: "perdure.librarian",
+    signal,
+    execution: { mode: "isolated-agent-runtime", timeoutMs },
+  });
+  return { text, tokens: usage?.totalTokens };
+};
+
 function registerHooks(api, { recallTimeoutMs: recallMs = 3000, captureTimeoutMs: captureMs = 10000 }) {
   api.on("before_prompt_build", ({ prompt, currentUserMessage }, ctx) => {
     return bridge.attempt("before_prompt_build", { event: { prompt, currentUserMessage }, ctx: plain(ctx) }, recallMs);
@@ -99,6 +117,8 @@ export default {
     const config = api.pluginConfig ?? {};
     // Asked anew each time: the owner may be named while the host runs, and no copy must outlive that.
     Object.assign(bridge, { config, logger: api.logger, hostConfig: () => api.runtime?.config?.current?.() ?? api.config });
+    // What is registered only to be looked at is not there for long.
+    if (api.registrationMode === "full") Object.assign(bridge, { lends: lends(api), complete: complete(api) });
     registerHooks(api, config);
     registerTools(api);
     registerCli(api, config);

@@ -25,6 +25,11 @@ HERE = Path(__file__).parent
 ENTRY = Path("perdure/hosts/openclaw")
 FILES = ("index.js", "bridge.js")
 _COMMON = {"autoRecall": "Recall automatically", "autoCapture": "Capture automatically"}
+_SPELT = {
+    "ack": "acknowledgement", "chars": "characters", "dims": "dimensions", "env": "variable", "lance": "LanceDB",
+    "llm": "LLM", "max": "maximum", "min": "minimum", "ms": "(ms)", "timezone": "time zone", "url": "URL",
+}  # fmt: skip
+"""Words of a setting's name that its label spells otherwise."""
 
 
 def manifest() -> Mapping[str, Any]:
@@ -37,7 +42,7 @@ def manifest() -> Mapping[str, Any]:
         properties[name] = _setting(schema)
         for key, text in table.descriptions().items() if (table := table_of(field)) else ():
             properties[name]["properties"][camel(key)]["description"] = text
-        label = _COMMON.get(name, field.replace("_", " ").capitalize())
+        label = _COMMON.get(name) or _label(field)
         hints[name] = {"label": label, "help": _help(texts[field], schema.get("default"))}
         hints[name] |= {} if name in _COMMON else {"advanced": True}
     schema = {"type": "object", "additionalProperties": False, "properties": properties}
@@ -91,9 +96,16 @@ def camel(name: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
+def _label(field: str) -> str:
+    label = " ".join(_SPELT.get(word, word) for word in field.split("_"))
+    return label[0].upper() + label[1:]
+
+
 def _setting(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the schema of a setting: unset is left out instead of null, a path is a string."""
     parts = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
+    if len(parts) > 1:
+        return {"anyOf": [_setting(part) for part in parts]}
     plain = {**schema, **(parts[0] if parts else {})}
     if "$ref" in plain:
         definitions = Settings.model_json_schema()["$defs"]

@@ -18,6 +18,8 @@ from perdure.service.service import Refusal, Service
 MAX_LINE = 8_000_000
 """Bytes of a line at the most, its newline not counted."""
 MAX_ID = 128
+MAX_WHY = 500
+"""Characters of what the host says of a request that it could not answer."""
 CHUNK = 262_144
 
 PARSE_ERROR = -32700
@@ -55,6 +57,15 @@ class Request:
     answered: bool  # False for a notification
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the host answers to a request of ours."""
+
+    id: str  # of the request
+    result: Any = None
+    error: str = ""  # why there is no result
+
+
 def lines(handle: int, stop: int) -> Iterator[bytes | RpcError]:
     """Yield the lines that come through a pipe until it is closed; an error in place of one that is too long.
 
@@ -78,7 +89,7 @@ def lines(handle: int, stop: int) -> Iterator[bytes | RpcError]:
         held = [*held, rest] if size <= MAX_LINE else []
 
 
-def parse(line: bytes) -> Request:
+def parse(line: bytes) -> Request | Answer:
     """Read one message: JSON as RFC 8259 has it, so without NaN, and without keys that come twice."""
     try:
         value = json.loads(
@@ -92,6 +103,10 @@ def parse(line: bytes) -> Request:
     request_id = _checked_id(value)
     if value.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, 'jsonrpc must be "2.0"', request_id)
+    if isinstance(request_id, str) and value.keys() in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"}):
+        refused = value.get("error", {})
+        why = str(refused.get("message") or "") if isinstance(refused, dict) else ""
+        return Answer(request_id, value.get("result"), why[:MAX_WHY])
     method, params = value.get("method"), value.get("params", {})
     if not isinstance(method, str) or not method:
         raise RpcError(INVALID_REQUEST, "method must be a string", request_id)
@@ -117,8 +132,12 @@ class Writer:
         """Refuse a request."""
         self._put(error.request_id, error={"code": error.code, "message": str(error)})
 
-    def _put(self, request_id: Id, **answer: Any) -> None:
-        message = {"jsonrpc": "2.0", "id": request_id, **answer}
+    def request(self, request_id: str, method: str, params: Mapping[str, Any]) -> None:
+        """Ask something."""
+        self._put(request_id, method=method, params=params)
+
+    def _put(self, request_id: Id, **members: Any) -> None:
+        message = {"jsonrpc": "2.0", "id": request_id, **members}
         # In ASCII: half a surrogate pair that came in must not break the way out.
         line = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
         with self._lock:
@@ -130,9 +149,13 @@ class Writer:
 class Server(Service):
     """Answers requests: recall in a slot of its own, the events of turns one after the other, tools two at a time."""
 
-    def __init__(self, do: Callable[[str, Mapping[str, Any]], Any], writer: Writer) -> None:
+    def __init__(
+        self, do: Callable[[str, Mapping[str, Any]], Any], writer: Writer, answered: Callable[[Answer], None]
+    ) -> None:
+        """Prepare; `do` is that of `Service`, `answered` takes what the host answers."""
         super().__init__(do, THREADS)
         self._writer = writer
+        self._answered = answered
         self._pending: dict[object, Future[None]] = {}
 
     def serve(self, handle: int) -> None:
@@ -143,7 +166,8 @@ class Server(Service):
                     if isinstance(line, RpcError):
                         raise line
                     if line.strip():
-                        self._take(parse(line))
+                        message = parse(line)
+                        self._answered(message) if isinstance(message, Answer) else self._take(message)
                 except RpcError as error:
                     self._writer.error(error)
 

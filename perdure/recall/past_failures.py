@@ -14,7 +14,7 @@ from typing import Any, Final
 from perdure.hooks.types import Messages
 from perdure.recall.turn import Candidate, Turn
 from perdure.regex import lazy
-from perdure.store import agent_log
+from perdure.store import agent_records
 from perdure.store.fact import Fact
 from perdure.text.lexicon import listed, table, word_set
 from perdure.text.normalise import cut_ending, fold, match_terms
@@ -47,10 +47,10 @@ def returned(turn: Turn) -> list[Candidate]:
     if turn.narrowed:
         return []
     with turn.read() as reader:
-        kept = agent_log.kept(reader, turn.view, (agent_log.FAILED,))
+        kept = agent_records.kept(reader, turn.view, (agent_records.FAILED,))
     known = [fact for fact in kept if not is_of(fact, turn.session)]
     prompt = turn.query.text
-    trouble = bool(listed("recall", "agent_log", "trouble").search(prompt))
+    trouble = bool(listed("recall", "past_failures", "trouble").search(prompt))
     stems, names = _stems(prompt), _names(prompt)
     found = [(weight, fact) for fact in known if (weight := _weight(fact, stems, names, trouble))]
     best = max((weight for weight, _ in found), default=0.0)
@@ -60,7 +60,7 @@ def returned(turn: Turn) -> list[Candidate]:
 
 def is_of(fact: Fact, session: str | None) -> bool:
     """Return whether a fact is kept of this very session, whose model has done it itself."""
-    return fact.extraction_method == agent_log.METHOD and fact.provenance_session == session
+    return fact.extraction_method == agent_records.METHOD and fact.provenance_session == session
 
 
 def _weight(fact: Fact, stems: frozenset[str], names: frozenset[str], trouble: bool) -> float:
@@ -93,7 +93,7 @@ def _stems(text: str) -> frozenset[str]:
 
 @cache
 def _common() -> frozenset[str]:
-    return frozenset(map(cut_ending, word_set(table("recall", "agent_log")["common"])))
+    return frozenset(map(cut_ending, word_set(table("recall", "past_failures")["common"])))
 
 
 @lru_cache(REMEMBERED)

@@ -21,7 +21,7 @@ from perdure.regex import lazy
 from perdure.secrets.redact import redact
 from perdure.speech.author import Author, author_of
 from perdure.speech.tool_use import PATCH, UNREAD, Call, Result, strings, used
-from perdure.store.agent_log import FAILED, LEFT, MENDED, RUNS, WORK
+from perdure.store.agent_records import FAILED, LEFT, MENDED, RUNS, WORK
 from perdure.text.clean import clean, clip, message_text
 from perdure.text.escape import orders_in
 from perdure.text.fenced import outside
@@ -378,10 +378,10 @@ def _brought(new: str, old: str, read: WasRead) -> str:
 def _telling(output: str) -> str:
     """Return the line of an output that says why a command failed: paths in it by their names alone."""
     parts = (output[:_READ], output[_READ:][-_READ:])
-    shown = listed("capture", "agent_log", "ansi").sub("", clean("\n".join(parts)))
+    shown = listed("capture", "acts", "ansi").sub("", clean("\n".join(parts)))
     lines = [line.strip() for line in shown.split("\n") if any(map(str.isalnum, line))] or [""]
-    empty = listed("capture", "agent_log", "empty")
-    signs = (listed("capture", "agent_log", name) for name in ("telling", "hinting"))
+    empty = listed("capture", "acts", "empty")
+    signs = (listed("capture", "acts", name) for name in ("telling", "hinting"))
     places = [place for sign in signs for place, line in enumerate(lines) if sign.search(line)]
     place = next((each for each in [*places, *reversed(range(len(lines)))] if not empty.search(lines[each])), 0)
     found = lines[place : place + 2]
@@ -405,14 +405,14 @@ def _own(text: str, read: WasRead) -> str:
 
 def _plain(text: str) -> str:
     """Return a text on one line, without secrets, signs of a terminal and fences; nothing of one that gives orders."""
-    shown = listed("capture", "agent_log", "ansi").sub("", clean(text))
+    shown = listed("capture", "acts", "ansi").sub("", clean(text))
     return "" if _orders(shown) else redact(" ".join(shown.replace("`", "'").split())).text
 
 
 def _orders(text: str) -> bool:
     """Return whether a text tells a model what to do, also as a name: "always-run-it-first"."""
     told = (text, _JOINTS.sub(" ", text))
-    return any(orders_in(each) or listed("capture", "agent_log", "orders").search(each) for each in told)
+    return any(orders_in(each) or listed("capture", "acts", "orders").search(each) for each in told)
 
 
 # What is told of it.
@@ -434,10 +434,10 @@ def _changed(past: Sequence[Step], before: Mapping[str, Any]) -> tuple[list[str]
         elif step.kind == RAN and step.ended == 0:
             for path in _reverted(step.text, files):
                 files.pop(path, None)
-            for found in listed("capture", "agent_log", "edits").finditer(step.text):
+            for found in listed("capture", "acts", "edits").finditer(step.text):
                 paths = (_inside(word, *step.where) for word in map(_bare, found[1].split()) if _is_path(word))
                 files = _last(files, [path for path in paths if path])
-            commits += [message for found in listed("capture", "agent_log", "commits").finditer(step.text)
+            commits += [message for found in listed("capture", "acts", "commits").finditer(step.text)
                          if (message := next(filter(None, found.groups()), "")) and "$(" not in message]  # fmt: skip
     return list(files), commits
 
@@ -455,7 +455,7 @@ def _is_path(word: str) -> bool:
 
 
 def _reverted(command: str, files: Iterable[str]) -> list[str]:
-    found = listed("capture", "agent_log", "reverts").search(command)
+    found = listed("capture", "acts", "reverts").search(command)
     if found is None:
         return []
     paths = [_bare(word).rstrip("/") for word in found[1].split()]
@@ -479,7 +479,7 @@ def _branch(past: Sequence[Step]) -> str:
     branch = ""
     for step in past:
         branch = step.branch or branch
-        found = listed("capture", "agent_log", "switches").search(step.text) if step.kind == RAN else None
+        found = listed("capture", "acts", "switches").search(step.text) if step.kind == RAN else None
         if found and step.ended == 0:
             branch = found[1]
     return _label(branch)
@@ -525,7 +525,7 @@ def _left(past: Sequence[Step]) -> Record | None:
     said = next((step.text for step in reversed(past) if step.kind == SAID), "")
     if len(said) > 2 * _WORDS:
         own = said.split("\n")
-        said = "\n".join([each for each in own if listed("capture", "agent_log", "left").search(each)] or own[-2:])
+        said = "\n".join([each for each in own if listed("capture", "acts", "left").search(each)] or own[-2:])
     told = clip(_line(said), 2 * _WORDS), f"Planned: {clip(plan, _WORDS)}" if plan else ""
     return Record(LEFT, f"At the end the agent said: {' '.join(filter(None, told))}") if any(told) else None
 
@@ -562,13 +562,13 @@ def _failure(past: Sequence[Step], place: int, end: int) -> Record:
             if _tells(each.text):
                 commands[f"`{_short(each.text)}`"] = None
     later = {path for each in past[end:] if each.kind == RAN and not each.ended for path in _reverted(each.text, files)}
-    back = " (taken back later)" if files and later.issuperset(files) else ""
+    back = " (reverted later)" if files and later.issuperset(files) else ""
     names = [_name(path) for path in files]
     did = [f"{name} ({clip(line, _PATH)})" if line else name for name, line in zip(names, files.values(), strict=True)]
     told = [f"`{_short(step.text)}` failed: {step.more}".rstrip(": .")]
     by = ""
     if end < len(past):
-        ended, other = "That was gone" if past[end].ended else "It then passed", _short(past[end].text)
+        ended, other = "That error was gone" if past[end].ended else "It then passed", _short(past[end].text)
         after = clip(", ".join((*did[-3:], *list(commands)[-2:])), _DID)
         by = f" after {after}{back}" if after else f" as `{other}`" if other != _short(step.text) else ""
         told.append(f"{ended}{by}")
@@ -600,8 +600,8 @@ def _key(command: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2_048)
 def _head(command: str) -> str:
-    shown = listed("capture", "agent_log", "before").sub("", command[:_READ])
-    return listed("capture", "agent_log", "behind").sub("", shown) or command
+    shown = listed("capture", "acts", "before").sub("", command[:_READ])
+    return listed("capture", "acts", "behind").sub("", shown) or command
 
 
 def _short(command: str) -> str:
@@ -611,8 +611,8 @@ def _short(command: str) -> str:
 @lru_cache(maxsize=2_048)
 def _looks(command: str) -> bool:
     """Return whether a command only looks at something."""
-    edits = listed("capture", "agent_log", "edits").search(command[:_READ])
-    return not edits and bool(listed("capture", "agent_log", "looks").search(_head(command)))
+    edits = listed("capture", "acts", "edits").search(command[:_READ])
+    return not edits and bool(listed("capture", "acts", "looks").search(_head(command)))
 
 
 def _tells(command: str) -> bool:
