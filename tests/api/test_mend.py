@@ -358,5 +358,5 @@ def test_a_change_goes_on_where_the_users_words_are_captured_meanwhile(memory: M
                 say(memory, wish)
             return found
 
-    update(Meanwhile(memory, CHAT, wish), Update(memory=name, text=new))
+    update(Meanwhile(memory, CHAT, wish), Update.model_validate({"memory": name, "text": new}))
     assert live(memory) == [new]

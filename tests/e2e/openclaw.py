@@ -222,7 +222,7 @@ def _tools(story: Story) -> str:
             "memory_checkpoint",
             {"intent": "move the gull database", "state": "copied", "expected": "reads from the copy"},
             "Go on.",
-            "Kept as",
+            "Saved as",
         ),
         ("memory_prune", {}, "Please clean up what has expired.", ""),
         ("memory_reflect", {}, "Go on.", "patterns"),
