@@ -19,7 +19,7 @@ PerdureError
         EndpointError           a model's server did not answer as it should
         TokenBudgetError        the language model's tokens for today are used up
     ExtensionError      an extension could not be loaded or registered
-    HostError           a host is missing, too old, or refused a change of its config
+    HostError           a host is missing, too old, or refused a change to its config
 
 A message names the value, the limit and the next step. It never holds the text of a memory.
 """
@@ -33,7 +33,7 @@ _SHOWN = 80
 
 
 class PerdureError(Exception):
-    """Base class of all errors of perdure."""
+    """Base class of all perdure errors."""
 
 
 def refused(value: object, accepted: str, name: str = "") -> InputError:
@@ -93,7 +93,7 @@ class StoreLostError(StoreError):
     """
 
     def __init__(self, message: str, truth: str = "missing") -> None:
-        """Say what happened; `truth` as in the class. Who only passes the words on need not know it."""
+        """Say what happened; `truth` as in the class. A caller that only passes the message on need not set it."""
         super().__init__(message)
         self.truth = truth
 
@@ -126,7 +126,7 @@ class EndpointError(ModelError):
     """A model's server could not be reached, or did not answer as it should.
 
     Attributes:
-        status: of HTTP, or None if no answer came.
+        status: the HTTP status, or None if there was no response.
         sent: whether the server may have got the request, and charge for it.
     """
 
@@ -141,7 +141,7 @@ class TokenBudgetError(ModelError):
     """The tokens that the language model may use today are used up.
 
     Attributes:
-        never: whether a whole day has too few for it.
+        never: whether the request exceeds even a full day's budget.
     """
 
     def __init__(self, message: str, *, never: bool = False) -> None:
@@ -155,4 +155,4 @@ class ExtensionError(PerdureError):
 
 
 class HostError(PerdureError):
-    """A host is missing, too old, or refused a change of its config."""
+    """A host is missing, too old, or refused a change to its config."""

@@ -30,8 +30,8 @@ JSON object; on error, `{"error": {"kind": "NotFoundError", "message": "..."}}`.
 Exit codes: 0 success; 1 nothing found, a check failed, or an error; 2 a usage error, or `perdure verify` could not
 check; 130 interrupted; 141 output pipe closed.
 
-An id may be shortened to its first eight digits, a memory's also to the [short id](recall.md#the-block) that a model is
-shown. A time is 2026-01-15, 2026-01-15T10:00 or epoch seconds.
+An id may be shortened to its first eight digits; a memory's id can also be given as the
+[short id](recall.md#the-block) that models see. A time is 2026-01-15, 2026-01-15T10:00 or epoch seconds.
 """
 SETTINGS_HEAD = """\
 # Settings

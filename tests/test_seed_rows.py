@@ -620,7 +620,8 @@ def test_row_15_decay_classes_and_pruning(desk: Desk) -> None:
     told("keeping", "How long a memory is kept",
          "Memories are kept forever: whatever is captured, or stored by you or a program, stays",
          "removed after `keep.expired_days` (a year by default)")  # fmt: skip
-    told("jobs", "Expiry", "in no answer from that moment on", "After `keep.expired_days` (a year by default)")
+    told("jobs", "Expiry", "a memory no longer appears in any answer",
+         "After `keep.expired_days` (a year by default)")  # fmt: skip
 
 
 KILLED = """

@@ -100,9 +100,7 @@ def _opened(memory: Memory) -> Iterator[Checkup]:
     yield _model(memory)
     if store.server is not None:
         yield _server(store, store.server.tenant)
-    yield from _findings(
-        "sqlite", f"version {checks.sqlite_release()} has no known fault", checks.sqlite_version(store)
-    )
+    yield from _findings("sqlite", f"version {checks.sqlite_release()} has no known bugs", checks.sqlite_version(store))
     yield from _findings("permissions", "readable by the owner only", checks.permissions(store))
     yield from _findings("queues", "nothing is set aside", checks.queues(store))
     yield _telemetry(engine)

@@ -183,7 +183,7 @@ def _prepare(source: Store, folder: Path, target: Server | None) -> None:
         if not file.exists():
             private_file(file).write_text(source.key.hex(), encoding="ascii")
         elif file.read_text(encoding="ascii", errors="replace").strip() != source.key.hex():
-            raise InputError(f"{file} is the key of another store; move it away and retry")
+            raise InputError(f"{file} is the key of another store; move it elsewhere and retry")
         return
     path = folder / "facts.db"
     if path.exists():

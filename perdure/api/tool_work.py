@@ -332,8 +332,8 @@ def _beside(caller: ToolCaller, old: Fact, new: SafeFact | None) -> Answer:
     asked = caller.ask(old, new)
     text = (
         f"Stored as {_short(asked.id)}, your own note, next to {_short(old.id)}, which the user said "
-        "and which is unchanged. "
-        "It waits for the user's decision: ask which is right; when they tell you to correct it, call memory_update."
+        "and which is unchanged. It is waiting for the user's decision: ask which is right; when they tell you to "
+        "correct it, call memory_update."
     )
     details: dict[str, Any] = {"id": asked.id, "outcome": asked.outcome.value, "gone": [], "contradicts": old.id}
     details |= {"channel": asked.channel.value} | ({"redacted": list(asked.redacted)} if asked.redacted else {})

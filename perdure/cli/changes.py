@@ -64,7 +64,8 @@ def update(memory: Memory, output: Output, fact_id: str, **given: Any) -> None:
     """Change a memory and keep the previous version.
 
     A new text, slot or summary creates a new version with its own id and the original dates. `perdure history` shows
-    the versions; `perdure undo` reverts. Triggers replace those you gave before; `--trigger ""` removes them.
+    the versions; `perdure undo` reverts the change. Triggers replace those you gave before; `--trigger ""`
+    removes them.
 
     Example: perdure update 1f0c9a3e --text "The staging database is called egret."
     """
@@ -118,7 +119,7 @@ def forget(
     """Forget memories: never recall them again.
 
     IDs are forgotten at once. For WORDS, choose among the memories that contain them. `perdure undo` and
-    `perdure unforget` restore them; `perdure purge` erases for good.
+    `perdure unforget` restore them; `perdure purge` erases them for good.
 
     Exit code 1: nothing matched; 2: words matched, but there is neither a terminal nor --yes.
 

@@ -90,7 +90,7 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
 @click.option("--before", help="Only memories dated before this time.")
 @click.option("--pinned", is_flag=True, help="Only pinned memories.")
 @click.option("--fading", is_flag=True, help="Only memories that expire, with the time and reason.")
-@click.option("--all", "everyone", is_flag=True, help="Include memories of other users.")
+@click.option("--all", "everyone", is_flag=True, help="Include other users' memories.")
 @limit_option()
 @click.option("--behind", metavar="ID", help="Start after this id (the last one on the previous page).")
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Results to skip.")
@@ -240,7 +240,7 @@ def _print_page(output: Output, page: Page, elsewhere: int, fading: bool) -> Non
     if page.behind is not None:
         tell(f"Next page: repeat with --behind {page.behind[:SHORT_ID]}")
     if elsewhere:
-        tell(f"Not shown: {elsewhere} of other users. Include them: perdure list --all")
+        tell(f"Not shown: {elsewhere} belonging to other users. Include them: perdure list --all")
 
 
 def _told(fact: Fact, hidden: str | None, ends: Ending) -> Iterator[tuple[str, str]]:

@@ -41,7 +41,7 @@ def on(folder: Path, output: Output) -> int:
     Example: perdure librarian on
     """
     kept = consent.keep(folder, yes=True)
-    told = "On, in your settings file" if kept.on else f"Still off where {_VARIABLE} says so: unset it"
+    told = "On, in your settings file" if kept.on else f"{_VARIABLE} still switches it off: unset it"
     output.say({SETTING: kept.on}, f"{told}. {consent.terms_of(folder)}")
     return int(not kept.on)
 
@@ -55,7 +55,7 @@ def off(folder: Path, output: Output) -> int:
     Example: perdure librarian off
     """
     kept = consent.keep(folder, yes=False)
-    told = "Off" if not kept.on else f"Still on where {_VARIABLE} says so: unset it. Off where it runs now"
+    told = "Off" if not kept.on else f"{_VARIABLE} still switches it on: unset it. Running processes have it off"
     output.say({SETTING: kept.on, "dropped": kept.dropped}, f"{told}; {counted(kept.dropped, 'waiting turn')} dropped.")
     return int(kept.on)
 

@@ -153,7 +153,7 @@ def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> N
 def eval_(memory: Memory, output: Output, size: int, seed: int, earlier: Path | None) -> int:
     """Evaluate recall with questions made from your own memories.
 
-    Nothing is stored, changed or sent. Exit code 1: memories of other users leaked.
+    Nothing is stored, changed or sent. Exit code 1: other users' memories leaked.
 
     Example: perdure eval --json > before.json
     """

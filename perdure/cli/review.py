@@ -84,8 +84,8 @@ def list_waiting(memory: Memory, output: Output, limit: int = LIMIT) -> None:
 def approve(memory: Memory, output: Output, ids: tuple[str, ...], dry_run: bool) -> None:
     """Approve memories, agents' requests and lines for MEMORY.md.
 
-    A memory is recalled from now on (`perdure undo` reverts that); a line is written into perdure's section of
-    MEMORY.md.
+    An approved memory can be recalled from then on (`perdure undo` reverts that); a line is written into perdure's
+    section of MEMORY.md.
 
     Example: perdure review approve 1f0c9a3e 77ab01cd
     """
@@ -136,7 +136,7 @@ def propose(memory: Memory, output: Output, dry_run: bool) -> None:
 def drop(memory: Memory, output: Output, ids: tuple[str, ...], dry_run: bool) -> None:
     """Permanently remove failed or damaged turns.
 
-    Turns that still wait to be captured cannot be removed.
+    Turns still waiting to be captured cannot be removed.
 
     Example: perdure review drop damaged-1f0c9a3e --dry-run
     """

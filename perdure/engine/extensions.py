@@ -218,11 +218,11 @@ class ExtensionManager:
     def _registrar(self, kind: Kind, registered: dict[str, Factory]) -> Register:
         def register(name: str, factory: Factory) -> None:
             if not isinstance(name, str) or not name:
-                raise ExtensionError(f"{name!r} cannot name one of the {kind}; give a non-empty string")
+                raise ExtensionError(f"{name!r} is not a valid name for {kind}; use a non-empty string")
             if not callable(factory):
-                raise ExtensionError(f"{name!r} of the {kind} cannot be called; register a class or function")
+                raise ExtensionError(f"{name!r} ({kind}) is not callable; register a class or function")
             if name in registered or name in self._factories[kind]:
-                raise ExtensionError(f"{name!r} is already among the {kind}; choose another name")
+                raise ExtensionError(f"{name!r} is already registered in {kind}; choose another name")
             registered[name] = factory
 
         return register

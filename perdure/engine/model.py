@@ -131,7 +131,7 @@ class Model:
                 problem = spaces.problem(connection)
         except StoreError:
             return self._state
-        stalled = f", waits: {problem}" if problem else ""
+        stalled = f", stalled: {problem}" if problem else ""
         return f"{self._state}; switching to {space.name}: {done} of {counted(total, 'memory')}{stalled}"
 
     def start(self) -> None:

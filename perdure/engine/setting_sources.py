@@ -77,7 +77,7 @@ def refuse_secrets(values: Mapping[str, Any], where: str) -> None:
         if url and names_password(url):
             raise SettingsError(
                 f"setting {name} in {where} has a password, or may have one, which settings files must not hold; write"
-                " postgresql://USER@HOST/DATABASE, with special characters as % codes, and set PGPASSWORD or"
+                " postgresql://USER@HOST/DATABASE, with special characters percent-encoded, and set PGPASSWORD or"
                 f" PGSERVICEFILE in the environment, or the whole address as {PREFIX}{name.upper()}"
             )
 

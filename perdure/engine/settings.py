@@ -93,7 +93,7 @@ class _Index(Table):
     vectors: Annotated[int, Field(ge=1, le=10_000)] = 50
     """Number of new vectors that starts the index worker."""
     seconds: Annotated[float, Field(ge=0, le=86_400)] = 30.0
-    """Start it at the latest this many seconds after the first new vector."""
+    """Start it no later than this many seconds after the first new vector."""
     crossover: Annotated[int, Field(ge=1_000)] = CROSSOVER
     """Number of memories at which search switches to LanceDB."""
     lexical: Literal["fts5", "lance"] = "fts5"

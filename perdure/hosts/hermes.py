@@ -17,7 +17,9 @@ from perdure.speech.typed import typed
 try:
     from agent.memory_provider import MemoryProvider
 except ImportError as error:
-    raise ExtensionError(f"Hermes is not here ({error}); install perdure in Hermes's environment") from error
+    raise ExtensionError(
+        f"Hermes is not installed in this environment ({error}); install perdure in Hermes's environment"
+    ) from error
 
 USUAL = ("", "default")
 """The names of the profile that everybody has: what is said there belongs to the user alone."""

@@ -35,7 +35,7 @@ from perdure.text.pluralize import counted
 from perdure.text.timestamps import seconds
 
 HOME = Scope("user", OWNER)
-PROGRAM, SUB_AGENT = "program runs", "sub-agents"
+PROGRAM, SUB_AGENT = "headless runs", "sub-agents"
 """What a conversation may be where no person speaks."""
 _LONE_TAG = lazy(r"</?[\w-]+[^<>]*>")
 """What stands around an image, in parts of its own."""
@@ -97,7 +97,7 @@ class Heard:
         if talk.broken:
             self.unread[talk.session] = talk.broken
         elif talk.odd:
-            self.unread[talk.session] = f"{counted(talk.odd, 'message')} in an unknown form"
+            self.unread[talk.session] = f"{counted(talk.odd, 'message')} in an unknown format"
         if talk.passed:
             self.passed[talk.passed] += 1
 

@@ -308,7 +308,7 @@ def _had(source: str, path: Path, prompts: Path | None) -> _Had:
     talks, load = (opened, opened.notes) if isinstance(opened, Talks) else (None, opened)
     facts = [_dated(each, source) for each in load.facts()] if load else []
     if facts and not any(Scope(each.fact.scope, each.fact.scope_target) in (HOME, GLOBAL) for _, each in facts):
-        raise InputError(f"{path} holds several users' memories; name a file with those of one user")
+        raise InputError(f"{path} holds several users' memories; pass a file with only one user's memories")
     said = list(_said(talks)) if talks else []
     # Custom instructions are in no conversation, and in every context.
     rules = [each for each in said if each.at == _ALWAYS]

@@ -76,7 +76,7 @@ def export(
     readable by its owner only, and appears whole or not at all. An import does not take the journal.
     """
     if target.exists() and not replace:
-        raise InputError(f"{target} already exists; name another file, or move it away")
+        raise InputError(f"{target} already exists; name another file, or move it elsewhere")
     space = store.space()
     with store.database.read() as connection, private_copy(target) as file, connection:
         # The transaction holds one state of the store for all that is read below.

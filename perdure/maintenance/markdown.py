@@ -232,7 +232,7 @@ def export_pages(
     has expired.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"{target} already exists; name another folder, or move it away")
+        raise InputError(f"{target} already exists; name another folder, or move it elsewhere")
     prepare_folder(target.parent)
     try:
         with TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as part:

@@ -152,7 +152,7 @@ def leave(source: Store, copied: str, where: str) -> None:
     with source.database.ending() as connection:
         see_captured(source)
         if _state(source, connection) != copied:
-            raise StoreBusyError("the store was written to meanwhile; stop the programs that use it, and retry")
+            raise StoreBusyError("the store was written to in the meantime; stop the programs that use it, and retry")
         put_meta(connection, MOVED, where)
 
 

@@ -342,7 +342,7 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
             busy = f"{name} is locked by another process; retry, or close that process"
             return lockless(path.parent) or StoreBusyError(busy)
         case apsw.NotADBError() | apsw.CorruptError():
-            how = "Move it away or restore a backup over it"
+            how = "Move it elsewhere or restore a backup over it"
             if name == "facts.db":
                 how = "`perdure recover` shows what can be recovered"
             return StoreCorruptError(f"{path} is not an intact SQLite database; it was left untouched. {how}")

@@ -64,7 +64,7 @@ def check(connection: Connection, path: Path, mark: int = APPLICATION_ID, newest
                 "it was left untouched. Upgrade perdure"
             )
     elif owner or version or used:
-        raise StoreCorruptError(f"{path} belongs to another program; it was left untouched. Move it away")
+        raise StoreCorruptError(f"{path} belongs to another program; it was left untouched. Move it elsewhere")
 
 
 def migrate(database: Database, *, keep: bool = True) -> None:

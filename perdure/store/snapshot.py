@@ -22,7 +22,7 @@ def snapshot(source: apsw.Connection, target: Path) -> Path:
     copy is left behind. The caller puts `apsw.Error` in our terms.
     """
     if target.exists():
-        raise InputError(f"{target} already exists; name another file, or move it away")
+        raise InputError(f"{target} already exists; name another file, or move it elsewhere")
     with whole(target) as part, closing(apsw.Connection(str(part))) as copied:
         # The transaction holds one state of the source: neither pages nor counts of a later one are seen.
         with source:

@@ -125,7 +125,7 @@ def test_the_list_is_of_all_that_is_kept_page_by_page() -> None:
     shown = call("list", "--limit", "1").output
     assert "Showing 1 of 8: 6 present, 1 forgotten, 1 former." in shown
     assert "Next page: repeat with --behind" in shown
-    assert "Not shown: 1 of other users. Include them: perdure list --all" in shown
+    assert "Not shown: 1 belonging to other users. Include them: perdure list --all" in shown
     assert "\tagent:main\t" in call("list", "--limit", "50").output
     assert "\tuser:eva\t" in call("list", "--all", "--limit", "50").output
 

@@ -296,7 +296,7 @@ def test_a_switch_that_was_begun_goes_on_at_the_next_start(store: Store, open_mo
     assert opened.model.wait(30)
     opened.model.close()
     assert opened.switching == ["start"]
-    assert opened.model.state.endswith("0 of 0 memories, waits: the model is away")
+    assert opened.model.state.endswith("0 of 0 memories, stalled: the model is away")
 
 
 def test_without_an_embedder_nothing_is_loaded_or_followed(store: Store, open_model: OpenModel) -> None:

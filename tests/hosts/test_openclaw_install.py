@@ -151,7 +151,7 @@ def test_the_plugins_files_are_whole_and_named_by_the_package(site: Site) -> Non
     package = json.loads((plugin / "package.json").read_text())
     assert (plugin / package["openclaw"]["extensions"][0]).is_file()
     (plugin / "index.js").write_text("// changed")
-    assert "another version" in str(site.installation().checks()["plugin files"])
+    assert "a different version" in str(site.installation().checks()["plugin files"])
     site.installation().install()
     assert site.installation().checks()["plugin files"] is None
 

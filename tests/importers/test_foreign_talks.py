@@ -274,8 +274,8 @@ class TestWhatIsNotRead:
         assert "pip install" in done.stdout
 
     @for_each(("source", "by", "passed"), [
-        ("exec", "codex_cli_rs", "program runs"), ("mcp", "codex_cli_rs", "program runs"),
-        ("vscode", "codex_exec", "program runs"), (None, "codex_sdk_ts", "program runs"),
+        ("exec", "codex_cli_rs", "headless runs"), ("mcp", "codex_cli_rs", "headless runs"),
+        ("vscode", "codex_exec", "headless runs"), (None, "codex_sdk_ts", "headless runs"),
         ({"subagent": "review"}, "codex_cli_rs", "sub-agents"), ("cli", "codex_cli_rs", ""), ("vscode", "", ""),
     ])  # fmt: skip
     def test_codex_run_by_a_program_is_no_person(self, source: Any, by: str, passed: str, tmp_path: Path) -> None:

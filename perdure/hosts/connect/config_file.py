@@ -57,7 +57,7 @@ class ConfigFile:
         """Replace the file, or remove it; return the folders that had to be made for it, outermost first."""
         try:
             if ConfigFile.read(self.path) != self:
-                raise HostError(f"{self.path} was changed by another program meanwhile; run this again")
+                raise HostError(f"{self.path} was changed by another program in the meantime; run this again")
             if content is None:
                 self.real.unlink()
                 return ()

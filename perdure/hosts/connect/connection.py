@@ -78,7 +78,7 @@ class WholeFile:
         if file.content == wanted:
             return None
         if file.content is not None and not Record(self.path).untouched(file.content):
-            raise HostError(f"{self.path} was not written by perdure; move it away")
+            raise HostError(f"{self.path} was not written by perdure; move it elsewhere")
         return Edit(file, wanted)
 
     def disconnected(self) -> Edit | None:

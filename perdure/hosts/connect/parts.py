@@ -81,8 +81,8 @@ def parse(path: Path, content: bytes | None) -> Values:
     except (ValueError, RecursionError, TOMLKitError) as error:
         if isinstance(error, json.JSONDecodeError) and error.doc[error.pos :].startswith(("//", "/*")):
             raise HostError(
-                f"{path} has a comment on line {error.lineno}; the program that it is for allows none, and may ignore "
-                "the whole file. Remove the comments, then run this again. Nothing was changed"
+                f"{path} has a comment on line {error.lineno}; the program that reads it does not allow comments, "
+                "and may ignore the whole file. Remove the comments, then run this again. Nothing was changed"
             ) from None
         kind = path.suffix.lstrip(".").upper()
         raise HostError(f"{path} is not valid {kind} ({error}); fix it first. Nothing was changed") from None
@@ -260,7 +260,7 @@ def home_of(environ: Mapping[str, str]) -> Path:
     try:
         return Path(environ.get("HOME") or Path.home())
     except RuntimeError:
-        raise HostError("this user has no home folder for the settings of hosts; set HOME") from None
+        raise HostError("this user has no home folder for host settings; set HOME") from None
 
 
 class Part:

@@ -60,7 +60,7 @@ class Caller:
             found = self.ask("complete", asked, timeout + SLACK)
             text = found.get("text") if isinstance(found, dict) else None
             if not isinstance(text, str):
-                raise ModelError("OpenClaw's model answered without a text")
+                raise ModelError("OpenClaw's model returned no text")
             took = found.get("tokens")
             return text, took if isinstance(took, int) and took > 0 else None
 

@@ -82,7 +82,7 @@ class OpenClaw:
         try:
             read: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
         except ValueError:
-            raise HostError(f"`openclaw config get plugins --json` did not answer with JSON: {_said(done)}") from None
+            raise HostError(f"`openclaw config get plugins --json` did not return JSON: {_said(done)}") from None
         return read
 
     def patch(self, change: Mapping[str, Any]) -> None:
@@ -242,7 +242,7 @@ class Installation:
         slot, allow = _at(plugins, "slots", "memory"), plugins.get("allow")
         return {
             "memory slot": None if slot == ID else f"it holds {slot!r}; {again}",
-            "plugin files": None if same else f"{self.plugin} is missing or has another version; {again}",
+            "plugin files": None if same else f"{self.plugin} is missing or is a different version; {again}",
             "load path": None if str(self.plugin) in _at(plugins, "load", "paths", default=[]) else again,
             "enabled": None if entry.get("enabled") is True else again,
             "allow list": None if allow is None or ID in allow else f"plugins.allow does not list it; {again}",
