@@ -101,8 +101,7 @@ class Engine:
         load_model: bool = True, lent: Mapping[str, Lent] | None = None,
     ) -> None:  # fmt: skip
         """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`."""
-        self.settings = settings
-        self._lent = lent or {}
+        self.settings, self._lent = settings, lent or {}
         self.clock = clock or SystemClock()
         self._began = self.clock.now()
         check_patterns(settings)
