@@ -457,7 +457,7 @@ def test_row_10_classify_before_write(desk: Desk) -> None:
     "send the new fact + similar existing facts to a cheap LLM"; "Classify-before-write (optional)".
 
     Otherwise: rules decide, on evidence in the two sentences, by default and without a model: likeness alone would hide
-    what is true. A model is asked by the librarian alone, when a conversation is at rest.
+    what is true. A model is asked by the librarian alone, when a conversation is idle.
     """
     memory = desk.open()
     home = memory.store("I live in Graz.")
@@ -482,7 +482,7 @@ def test_row_10_classify_before_write(desk: Desk) -> None:
         assert [fact.text for fact in asking.get_all()] == [SWITCHED]
     told("keeping", "How statements are compared", "only if the two sentences show evidence of that",
          "The `librarian`, if on, has a language model read doubtful cases later")  # fmt: skip
-    told("providers", "What leaves the machine", "| `librarian` | a conversation at rest for ten minutes")
+    told("providers", "What leaves the machine", "| `librarian` | a conversation that was idle for ten minutes")
 
 
 def test_row_11_tags(desk: Desk) -> None:
@@ -1145,7 +1145,7 @@ def test_row_33_a_compaction_is_when_the_librarian_reads(plain: Desk) -> None:
         said = [{"role": "user", "content": "The stall needs two people on Sundays."}]
         memory.turns.after(said, True, ME)
         assert memory.settle()
-        assert memory._engine.librarian.run() == "nothing is at rest yet; 1 turn wait"
+        assert memory._engine.librarian.run() == "no conversation is idle yet; 1 turn waiting"
         memory.turns.before_compaction(said, ME)
         assert memory.settle()
         for did in ("nothing", "nothing to read"):
