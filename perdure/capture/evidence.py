@@ -277,7 +277,7 @@ def _written(text: str, terms: frozenset[str]) -> str:
     return " ".join(word for word in re.findall(r"[\w.:/+#'-]*\w[+#]*", text) if stems(plain(word)) & terms)
 
 
-_NOT_ANY_MORE = lazy(r"\bnot (.{1,60}?),? any ?(?:more|longer)\b")
+_NOT_ANY_MORE = lazy(r"\bnot (.{1,60}?),? any ?(?:more|longer)(?= *(?:[,.;!]|$))")
 """What denies it is a part of what ends it, as in "no longer"."""
 _DATED = lazy(r"(?:\w+ ){0,2}\w+ \(\d{4}-\d\d-\d\d[^)]*\)")
 _PAST = lazy(r"\b(?:was|were|had|used to|lived|worked|stayed|formerly|former|previously|before|until|once)\b")

@@ -9,8 +9,11 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
+from perdure.regex import lazy
 from perdure.text.lexicon import table
 from perdure.text.normalise import fold
+
+_OF_CODE = lazy(r"\b(?:returns?|output|api|endpoint|handler|http|null|none|status|[1-5]\d\d)\b")
 
 
 def moments(sentences: Sequence[str]) -> list[bool]:
@@ -31,9 +34,10 @@ def moments(sentences: Sequence[str]) -> list[bool]:
 
 
 def is_of_replies(text: str) -> bool:
-    """Return whether a text is an order how answers are to look, for now or for good."""
+    """Return whether a text is an order how answers are to look, for now or for good; how code answers is another."""
     before = rf"(?:{table('capture', 'moment')['openers']}|(?:{_words('lasting')}),? )*(?:"
-    return _pattern("order", before).match(fold(text)) is not None
+    folded = fold(text)
+    return _pattern("order", before).match(folded) is not None and not _OF_CODE.search(folded)
 
 
 def _starts(kind: str, folded: str) -> bool:

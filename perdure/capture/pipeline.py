@@ -17,7 +17,17 @@ from perdure.capture.forgetting import forget, meant
 from perdure.capture.lifetimes import timed
 from perdure.capture.promote import offer
 from perdure.capture.rules import guarded
-from perdure.capture.statements import WEAK, CaptureRule, Choice, Heard, Statement, capital, statements
+from perdure.capture.statements import (
+    CHANGE,
+    WEAK,
+    CaptureRule,
+    Choice,
+    Heard,
+    Statement,
+    capital,
+    only_asks,
+    statements,
+)  # fmt: skip
 from perdure.capture.writing import Prepared, Writer, Written
 from perdure.hooks.types import Channel
 from perdure.regex import lazy
@@ -44,8 +54,6 @@ _UNSURE = 0.5
 _NEIGHBOURS = 8
 ASKED_TO_REMEMBER = "rule:remember"
 """How a fact was extracted that `_draft` made of the cue "remember"."""
-CHANGE = "change"
-"""The cue of what is worth keeping only where it changes what is known."""
 _ITSELF = lazy(r"\b(?:i|i'(?:m|ve|ll|d)|me|my|mine|myself|we|us|our)\b")
 
 
@@ -105,11 +113,10 @@ class Capturer:
         if assistants:
             before = _heard(users, shown, self._store.key)
             self._note(_worldly(self._drafts(assistants, entry)), before, entry, pause)
-        with self._store.write(_author(Channel.USER, entry)) as tx:
-            # Many entries may be one change, as those of an import are.
+        # Many entries may be one change, as those of an import are.
+        with self._store.write(replace(_author(Channel.USER, entry), batch=entry.get("batch"))) as tx:
             if tx.is_finished(entry["id"]):
                 return []  # by another machine, meanwhile
-            tx.batch = entry.get("batch") or tx.batch
             scope, times = Scope.parse(entry["scope"]), [message.get("at") or entry["at"] for message in users]
             guard = _Guard(tx.connection, self._quota, scope, entry.get("session"), times)
             written = [self._keep(tx, each, shown, guard) for each in prepared]
@@ -233,6 +240,8 @@ def _chosen(choice: Choice | None, heard: Heard) -> Sequence[Statement] | None:
     kept = choice(heard) if choice is not None else None
     if kept or (kept is None and heard.stated) or heard.code != "en" or not may_change(heard.text):
         return kept
+    if only_asks(heard.text):
+        return kept  # "Draft a letter that the rate was raised to 70" changes no rate
     return [Statement(capital(heard.text), CHANGE, WEAK)]
 
 

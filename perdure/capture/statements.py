@@ -33,6 +33,8 @@ from perdure.text.scripts import dense_script
 STRONG = 1.0
 WEAK = 0.7
 """Confidence of a statement that is told by a shape of its own, and of one that is only about oneself or a name."""
+CHANGE = "change"
+"""The cue of what is worth keeping only where it changes what is known."""
 LEARNT = "learnt"
 """The cue of what no rule, only a choice has found."""
 CaptureRule = Callable[[str], str | None]
@@ -134,7 +136,7 @@ def statements(
             # Who is stuck or angry tells what just happened; only what has a shape of its own outlasts that.
             kept = [statement for statement in kept if statement.confidence == STRONG]
         upset = bool(words.passing.search(fold(sentence)))
-        previous = sentence if kept else ""
+        previous = sentence if kept and kept[-1].cue != CHANGE else ""
         found += kept
     return found
 

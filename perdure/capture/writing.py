@@ -25,7 +25,7 @@ from perdure.store.lifecycle import forget, retract
 from perdure.store.links import link
 from perdure.store.search import by_ids
 from perdure.store.transaction import StoredVector, Transaction
-from perdure.store.trust import strength
+from perdure.store.trust import gives_way, strength
 
 _LINKED = 0.7
 """Cosine from which on facts are near enough to be linked."""
@@ -127,6 +127,9 @@ class Writer:
         fact, view = prepared.fact, own_view(prepared.fact, tx.now)
         if prepared.verdict is not None:
             known = by_ids(tx.connection, [prepared.verdict.target] if prepared.verdict.target else [], view)
+            # What an agent had noted is the user's word once they say the same.
+            if prepared.verdict.action is Action.NOOP and any(gives_way(old, fact) for old in known.values()):
+                return replace(prepared.verdict, action=Action.UPDATE)
             # Between the question and its answer the target may have gone.
             if prepared.verdict.target is None or prepared.verdict.target in known:
                 return permitted(fact, known.values(), prepared.verdict)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from perdure.capture.decide import Decision
 from perdure.capture.pipeline import Capturer
 from perdure.capture.statements import CaptureRule
 from perdure.capture.writing import Prepared, Writer, Written
@@ -50,6 +51,10 @@ class TranscriptWriter(Writer):
     def prepare(self, facts: Sequence[Fact], now: float) -> list[Prepared]:
         """Prepare facts as those of a transcript."""
         return self._inner.prepare([replace(fact, channel=Channel.TRANSCRIPT_USER) for fact in facts], now)
+
+    def decide(self, tx: Transaction, prepared: Prepared) -> Decision:
+        """Decide as ever."""
+        return self._inner.decide(tx, prepared)
 
     def write(self, tx: Transaction, prepared: Prepared) -> Written:
         """Write a fact as ever."""

@@ -16,6 +16,7 @@ _POLITE = listed("speech", "orders", "polite")
 _ASIDE = listed("speech", "orders", "aside")
 _NOT = lazy(r"\b(?:no|not|never|dont|nicht|nichts|nie|kein\w*|ne|pas|nunca|nao|non|mai)\b|n't\b|\bn'|\bne(?=zapom)")
 _FORGET = lazy(r"forg[eo]t|verg[ei]ss|oubli|olvid|esque|dimentic|scord|felejt|zapom|\blost\b|\bperd|\bperc|verlor")
+_BETWEEN = " ,;.!-–—"
 _SAID_BEFORE = listed("speech", "orders", "said_before")
 _JOINT = listed("speech", "shapes", "joint")
 
@@ -70,13 +71,21 @@ def _wanted(sentence: str, order: re.Match[str]) -> str:
     if joint and _says(joint["between"] or ""):
         joint = None  # what stands between is a part of it
     words, first, behind = sentence.split(), folded[: order.start()], folded[(joint or order).end() :]
-    if _ASIDE.fullmatch(folded[order.start() :].lstrip(" ,;.!-–—")):
+    if _points_aside(order):
         behind = ""
     if _says(behind):
         return " ".join(words[len(words) - len(behind.split()) :]) if joint and len(behind.split()) > 1 else sentence
     if not _says(first):
         return ""
     return " ".join(words[: len(first.split())]).rstrip(" ,;-–—") if order[0][0] in ",;.!-–—" else sentence
+
+
+def _points_aside(order: re.Match[str]) -> bool:
+    """Return whether an order points at what stands beside it: nothing of its own stands before its pronoun."""
+    aside = _ASIDE.fullmatch(order.string[order.start() :].lstrip(_BETWEEN))
+    if aside is None:
+        return False
+    return not _says(aside["lead"][len(order[0].lstrip(_BETWEEN)) :])
 
 
 def _says(text: str, least: int = 1) -> bool:

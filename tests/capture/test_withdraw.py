@@ -198,6 +198,13 @@ def test_what_says_more_stays_readable_and_is_linked(notebook: Notebook) -> None
      ["Sorry, the train leaves at 8:40, not 7:15."]),
     ("The train leaves at 7:15.", "Sorry, the bus leaves at 8:40, not 7:05.", ["The train leaves at 7:15."]),
     ("I play squash on Sundays.", "Could you say that I gave up squash?", ["I play squash on Sundays."]),
+    ("I live in Graz.", "Draft an email saying that I moved from Graz to Vienna.", ["I live in Graz."]),
+    ("The hourly rate is 62 euros.", "Try a version where the hourly rate is raised to 70 euros.",
+     ["The hourly rate is 62 euros."]),
+    ("I take sugar in coffee.", "I do not take any more sugar in coffee than Tom.",
+     ["I do not take any more sugar in coffee than Tom.", "I take sugar in coffee."]),
+    ("We ship on Fridays.", "That is not happening anymore. They moved to Berlin in March.",
+     ["They moved to Berlin in March. (after: That is not happening anymore.)", "We ship on Fridays."]),
 ])  # fmt: skip
 def test_what_nobody_would_keep_is_kept_where_it_changes_what_is_known(
     tmp_path: Path, old: str, said: str, left: list[str]

@@ -68,6 +68,9 @@ def test_an_order_that_says_only_what_for_points_at_what_stands_before_it(order:
     ("Remember that for the tests we use heron.", "for the tests we use heron."),
     ("Remember that in summer Anna sleeps late.", "in summer Anna sleeps late."),
     ("Remember this for later: my code is 5.", "my code is 5."),
+    ("Please remember my son takes this for his asthma.", "Please remember my son takes this for his asthma."),
+    ("Remember we ship it from Graz.", "Remember we ship it from Graz."),
+    ("Keep in mind that Jo wants it in German.", "Jo wants it in German."),
     ("Remember it is for the tests.", "Remember it is for the tests."),
 ])  # fmt: skip
 def test_an_order_that_says_more_is_about_that(order: str, wanted: str) -> None:
