@@ -20,6 +20,8 @@ class Purpose:
 
 
 WORDINGS: Final = Purpose("wordings", "nano", 300)
+OWN: Final = " (own model "
+"""Begins the mark of a program's own model behind the name of its host: no other model reads what is said there."""
 LIBRARIAN: Final = Purpose("librarian", "default", 4_000)
 PURPOSES: Final = (WORDINGS, LIBRARIAN)
 

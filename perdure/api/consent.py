@@ -64,13 +64,13 @@ def keep(folder: Path, yes: bool) -> Answer:
 
     before, dropped = Settings.load().librarian, 0
     set_setting(config_file(), SETTING, "true" if yes else "false")
-    if not (yes and before):
-        # What still waits was said before this answer: another way to switch it off may have left it.
-        with _opened(folder) as memory:
+    with _opened(folder) as memory:
+        if not (yes and before) or memory.admin.librarian()["off"]:
+            # What still waits was said before this answer: another way to switch it off may have left it.
             dropped = memory.admin.librarian(on=yes)["dropped"]
-        if yes:
-            # A running helper has read the settings already, and would go on without.
-            dismiss(folder)
+    if yes and not before:
+        # A running helper has read the settings already, and would go on without.
+        dismiss(folder)
     return Answer(Settings.load().librarian, dropped)
 
 

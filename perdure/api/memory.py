@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -254,6 +255,8 @@ class Memory(MemoryView):
 def _lent(llm: LanguageModel | None) -> Mapping[str, Lent]:
     if llm is not None and not callable(llm) and not hasattr(llm, "invoke"):
         raise InputError(f"llm is {type(llm).__name__}; pass a function (system, prompt, schema), or a LangChain model")
+    if inspect.iscoroutinefunction(llm):
+        raise InputError("llm is an async function; pass a plain one")
     return lent_by(llm)
 
 

@@ -35,6 +35,8 @@ RETRY = 30.0
 MAX_DOUBLINGS = 20
 LEASE = 600.0
 """Seconds after which a job is taken back from a worker that has not ended it."""
+EACH = 60.0
+"""Seconds between two runs of what each process does, in one that does not lead."""
 STOPPED = "stopped"
 _log = logging.getLogger("perdure.background")
 Pause = Callable[[], None]
@@ -57,6 +59,7 @@ class Job:
     at_start: bool = False  # it runs once at each start as well
     # it is about the files of this machine, so that each machine does it, where several have the store open
     here: bool = False
+    each: bool = False  # each process does it, whether it leads or not: what it needs may be there in one alone
 
 
 @dataclass(eq=False)
@@ -80,6 +83,7 @@ class Scheduler:
         self._began = self.clock.now()
         self._greeted: set[str] = set()
         self._leads = False
+        self._each_at = time.monotonic() + EACH
         self._busy = threading.Lock()
         # Not thread-local: the thread that closes is not the one that leads.
         self._leader = FileLock(self.store.folder / "leader.lock", timeout=0, mode=FILE_MODE, thread_local=False)
@@ -166,7 +170,16 @@ class Scheduler:
     def _want(self, name: str) -> None:
         self.store.database.jot(schedule.want, name, self.clock.now() + LEASE)
 
-    def _run_here(self, job: Job) -> str:
+    def _run_each(self) -> None:
+        if time.monotonic() < self._each_at:
+            return
+        self._each_at = time.monotonic() + EACH
+        for job in self._jobs.values():
+            if job.each:
+                # The schedule is the leader's.
+                self._run_here(job, noted=False)
+
+    def _run_here(self, job: Job, *, noted: bool = True) -> str:
         with self._busy:
             began = time.monotonic()
             failed = False
@@ -178,7 +191,8 @@ class Scheduler:
             except Exception as error:  # noqa: BLE001 - one job that fails must not end the others
                 failed, result = True, f"failed: {type(error).__name__}"
                 _log.warning("job %s failed: %s", job.name, type(error).__name__)
-            self._note(job, result, failed=failed, took=time.monotonic() - began)
+            if noted:
+                self._note(job, result, failed=failed, took=time.monotonic() - began)
             return result
 
     def _note(self, job: Job, result: str, *, failed: bool, took: float) -> None:
@@ -241,6 +255,8 @@ class Scheduler:
             try:
                 if self._lead():
                     self.run_due()
+                else:
+                    self._run_each()
                 told = ""
             except StoreClosedError:
                 return

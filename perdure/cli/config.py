@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
+from perdure.api import consent
 from perdure.cli.operation import operation
 from perdure.cli.output import FOUND_NOTHING, OK, Output, tell
 from perdure.engine.config_file import set_setting, unset_setting
-from perdure.engine.paths import config_file
+from perdure.engine.paths import config_file, data_folder
 from perdure.engine.setting_sources import ADDRESSES, OPTIONS, shown_options, without_password
 from perdure.engine.settings import Settings, check_known
 
@@ -63,6 +64,8 @@ def set_(output: Output, name: str, value: str) -> None:
     Example: perdure config set recall_limit 5
     """
     written = set_setting(config_file(), name, value)
+    if name == consent.SETTING:
+        consent.keep(data_folder(), written)
     origin = Settings.origins().get(name, DEFAULT)
     wins = None if origin == str(config_file()) else origin
     told = f"{name} = {_plain(written)} in {config_file()}"
@@ -79,6 +82,8 @@ def unset(output: Output, name: str) -> int:
 
     Example: perdure config unset recall_limit
     """
+    if name == consent.SETTING:
+        consent.keep(data_folder(), False)
     gone = unset_setting(config_file(), name)
     told = f"{name} {'removed from' if gone else 'is not set in'} {config_file()}"
     output.say({"name": name, "removed": gone, "file": str(config_file())}, told)

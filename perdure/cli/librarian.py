@@ -69,7 +69,8 @@ def status(memory: Memory, output: Output) -> None:
     found, wanted = memory.admin.librarian(), Settings.load().librarian
     output.json({SETTING: wanted, **found})
     waits = f"{'On' if wanted else 'Off'}; {counted(found['waiting'], 'turn')} waiting"
-    failing = (f"{host} failed {counted(each['failures'], 'time')}: {each['why'].rstrip('.')}"
+    failing = (f"{host}" + f" failed {counted(each['failures'], 'time')}" * bool(each["failures"])
+               + f": {each['why'].rstrip('.')}"
                for host, each in found.get("failing", {}).items())  # fmt: skip
     output.line("; ".join([waits, *failing]) + ".")
     for host in found["without"]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +17,7 @@ from perdure.errors import ModelError, SettingsError
 from perdure.extras import absent, how_to_install
 from perdure.index.feeding import PACKAGES, GrowingIndex
 from perdure.index.vector_index import ExactIndex, Surveyor
-from perdure.llm import Asker, LanguageModel, Lent, Tier
+from perdure.llm import OWN, Asker, LanguageModel, Lent, Tier
 from perdure.parts import part
 from perdure.recall.expand import Expand, Model
 from perdure.recall.options import DIRECTIVE, RecallOptions, directives
@@ -32,7 +35,6 @@ REMOTE = ("openai", "gemini", "google", "voyage", "mistral", "ollama", "openai-c
 """The names of `perdure.models.providers.PROVIDERS`, which are not loaded before they are needed."""
 CLAUDE_CODE = "claude-code"
 OPENCLAW = "openclaw"
-OWN = " (own model)"
 """What a host's name ends in where its program has a model: no other one sees what was said there."""
 LOCAL = ("local", "builtin")
 """What others call the model that comes with them."""
@@ -235,8 +237,8 @@ def librarian_model(
         if host == CLAUDE_CODE:
             own = part("models.claude").claude(meter)
             return own
-        lender = OWN if host.endswith(OWN) else host
-        if lender not in (OPENCLAW, OWN):
+        lender = host[host.index(OWN) :] if OWN in host else host
+        if lender != OPENCLAW and OWN not in lender:
             return model
         agent = Scope.parse(scopes[0]).agent or ""
         if lender not in lent or (lender == OPENCLAW and not agent):
@@ -248,8 +250,16 @@ def librarian_model(
 
 
 def lent_by(program: LanguageModel | None) -> Mapping[str, Lent]:
-    """Return the model that a program has as one that it lends, whoever the agent is."""
-    return {} if program is None else {OWN: lambda agent: part("models.own").Program(program)}
+    """Return the model that a program has as one that it lends, whoever the agent is.
+
+    Its mark is the same at each start of the program, and another for another program or model.
+    """
+    if program is None:
+        return {}
+    of = program if hasattr(program, "__qualname__") else type(program)
+    which = (os.path.abspath(sys.argv[0]), of.__module__, of.__qualname__, str(getattr(program, "model_name", "")))  # noqa: PTH100
+    mark = hashlib.sha256("\0".join(which).encode()).hexdigest()[:8]
+    return {f"{OWN}{mark})": lambda agent: part("models.own").Program(program)}
 
 
 def in_search(settings: Settings, wanted: bool | None) -> Expand:

@@ -24,7 +24,6 @@ from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
 from perdure.engine.audiences import audience_of, conversation, others_of, overheard, project_in, projects_in
 from perdure.engine.composing import (
-    OWN,
     check_patterns,
     check_table,
     embedder_factory,
@@ -50,7 +49,7 @@ from perdure.hooks.types import Channel, Messages, Opening, Placement, Recall, T
 from perdure.index.feeding import Feeding, IndexFeed
 from perdure.index.missing import is_any
 from perdure.index.vector_index import ScaledIndex, Surveyor, VectorIndex
-from perdure.llm import Lent
+from perdure.llm import OWN, Lent
 from perdure.native import at_exit
 from perdure.parts import part
 from perdure.recall.expand import Expander
@@ -459,7 +458,8 @@ class Engine:
         return Writer(self.leg, writing_options(self.settings))
 
     def _lending(self, context: TurnContext) -> TurnContext:
-        return replace(context, host=f"{context.host or ''}{OWN}") if OWN in self._lent else context
+        own = next((name for name in self._lent if name.startswith(OWN)), "")
+        return replace(context, host=f"{context.host or ''}{own}") if own else context
 
     @cached_property
     def librarian(self) -> Desk:
@@ -512,7 +512,8 @@ class Engine:
     def _jobs(self) -> list[Job]:
         """Return the jobs that run in this process: each steps aside for turns."""
         hours = self.settings.jobs
-        reads = Job("librarian", MINUTE, MINUTE, lambda pause: self.librarian.run(pause))
+        # The desk itself sees to it that one process reads at a time.
+        reads = Job("librarian", MINUTE, MINUTE, lambda pause: self.librarian.run(pause), here=True, each=True)
         return [
             *([reads] if self.settings.librarian else ()),
             Job("prune", hours.prune * HOUR, 0, self._prune, at_start=True),

@@ -266,11 +266,11 @@ def _until(fact: Fact, operation: Noted, at: float, zone: dt.tzinfo | None) -> F
         return fact
     said = day_of(at, zone)
     named = {period.last for period in periods(fact.text, said)} | set(days_ahead(fact.text, said, _AHEAD))
-    if operation.until < said or operation.until not in named:
+    if operation.until < said or operation.until not in named or operation.until == dt.date.max:
         return fact
     ends = midnight(operation.until + dt.timedelta(days=1), zone)
     return replace(fact, decay_class=UNTIL_ITS_DAY, decay_freeze_until=ends)
 
 
 def _author(batch: Batch) -> Author:
-    return Author(Channel.USER, batch.host, batch.session)
+    return Author(Channel.USER, batch.said_in, batch.session)

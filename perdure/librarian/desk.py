@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from perdure.errors import InputError, ModelError, StoreError, TokenBudgetError
+from perdure.errors import InputError, ModelError, PerdureError, StoreError, TokenBudgetError
 from perdure.hooks.types import Messages, TurnContext
 from perdure.librarian.apply import Applier
 from perdure.librarian.operations import Operation, parse
@@ -38,6 +38,10 @@ HELD: Final = 2 * PATIENCE + 60
 """Seconds after which a batch is taken back from a process that has not read it: it was killed."""
 KEPT: Final = 20
 """Runs that are told."""
+FAILED: Final = (
+    ModelError, InputError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError,
+)  # fmt: skip
+"""What an answer may be to blame for: it would fail each time."""
 STATE: Final = "librarian"
 WITHOUT: Final = "librarian_without"
 WANTED: Final = "librarian_wanted"
@@ -96,13 +100,13 @@ class Desk:
                 if model is None and now:
                     # A model that is lent to another process can be asked there alone.
                     self.store.note(WANTED, repr(self.store.clock.now()))
-                if model is None or batch.host in away or not (now or self._may_ask(batch.host, state)):
+                if model is None or batch.host in away or not (now or self._may_ask(batch, state)):
                     continue
                 pause()
                 try:
                     for did in self._read(batch, model, by):
                         told.append(did)
-                except (ModelError, InputError) as error:
+                except FAILED as error:
                     # Another batch may do with the tokens that are left.
                     away |= set() if isinstance(error, TokenBudgetError) else {batch.host}
                     told.append(self._failed(batch, error))
@@ -112,8 +116,8 @@ class Desk:
             return "; ".join(dict.fromkeys(told))
         if not waits:
             return "nothing to read"
-        if any(not self._may_ask(batch.host, state) for batch in due):
-            return "waiting: the model failed"
+        if any(not self._may_ask(batch, state) for batch in due):
+            return "waiting: the model failed, or today's tokens are used up"
         turns = counted(sum(len(batch.turns) for batch in waits), "turn")
         if now:
             return f"{turns} waiting for their host, which reads them within a minute while it runs"
@@ -146,17 +150,22 @@ class Desk:
             host, session, scopes = json.loads(key)
             for start in range(0, len(rows), TURNS):
                 names, every = zip(*rows[start : start + TURNS], strict=True)
-                rested, tries = (
+                rested, tries, after = (
                     any(each.pop("rested", False) for each in every),
                     max(each.pop("tries", 0) for each in every),
+                    max(each.pop("after", 0.0) for each in every),
                 )
                 turns = tuple(Turn(**each) for each in every)
-                batches.append(Batch(host, session, tuple(scopes), turns, names, rested, tries))
+                batches.append(Batch(host, session, tuple(scopes), turns, names, rested, tries, after))
         return batches
 
     def state(self) -> State:
-        """Return what is known of earlier `runs`, and of hosts that are `failing`: `failures`, `why` and `again_at`."""
-        return {name: each for name, each in self._known().items() if name in ("runs", "failing")}
+        """Return what is known of earlier `runs`, and of hosts that are `failing`: `failures`, `why` and `again_at`.
+
+        `off`: whether it was switched off, and not on again.
+        """
+        known = self._known()
+        return {**{name: known[name] for name in ("runs", "failing") if name in known}, "off": "off_at" in known}
 
     def _known(self) -> State:
         return self.store.database.query(_state)
@@ -180,8 +189,9 @@ class Desk:
         wanted = float(self.store.meta(WANTED) or 0.0) >= batch.turns[-1].at
         return quiet or wanted or len(batch.turns) >= TURNS or batch.rested
 
-    def _may_ask(self, host: str, state: State) -> bool:
-        wait = state.get("failing", {}).get(host, {}).get("again_at", 0.0) - self.store.clock.now()
+    def _may_ask(self, batch: Batch, state: State) -> bool:
+        host_again = state.get("failing", {}).get(batch.host, {}).get("again_at", 0.0)
+        wait = max(host_again, batch.after) - self.store.clock.now()
         return not 0 < wait <= DAY  # one that lies further ahead was noted by a clock that has been set back
 
     def _read(self, batch: Batch, model: Asker, by: str) -> Iterator[str]:
@@ -189,11 +199,11 @@ class Desk:
         if not self._claim(by):
             yield BUSY
             return
-        if not {*batch.names} <= {name for name, _ in self.store.database.query(waiting_turns)}:
+        if not self._wait(batch):
             return  # another process has read it
         request = self.reader.request(batch)
         try:
-            operations = _asked(request, model)
+            operations = _asked(request, model, lambda: self._wait(batch))
         except TokenBudgetError as error:
             if not error.never:
                 raise
@@ -212,6 +222,10 @@ class Desk:
             request, operations, lambda tx, done: self._log(tx.connection, batch, str(done), done.batch)
         )
         yield str(outcome)
+
+    def _wait(self, batch: Batch) -> bool:
+        """Return whether all turns of a batch still wait: a no, a purge or another process may have taken them."""
+        return {*batch.names} <= {name for name, _ in self.store.database.query(waiting_turns)}
 
     def _claim(self, by: str) -> bool:
         """Keep others from reading for a while; return False if another one reads."""
@@ -236,7 +250,7 @@ class Desk:
         failing = {host: each for host, each in state.get("failing", {}).items() if host != batch.host}
         _put(connection, {**state, "failing": failing})
 
-    def _failed(self, batch: Batch, error: ModelError | InputError) -> str:
+    def _failed(self, batch: Batch, error: Exception) -> str:
         """Let a host's model rest, and its other batches be read before this one; return a line about it."""
         now, spent = self.store.clock.now(), isinstance(error, TokenBudgetError)
         with self.store.database.write() as connection:
@@ -245,18 +259,25 @@ class Desk:
             failures = failing.get(batch.host, {}).get("failures", 0) + (not spent)
             # Tokens are there again at midnight, UTC.
             wait = DAY - now % DAY if spent else min(DAY, FIRST * 2.0 ** min(failures - 1, 16))
-            failing[batch.host] = {"failures": failures, "why": str(error), "again_at": now + wait}
+            # What is no error of ours may quote what was said.
+            why = str(error) if isinstance(error, PerdureError) else type(error).__name__
+            failing[batch.host] = {"failures": failures, "why": why, "again_at": now + wait}
             _put(connection, {**state, "failing": failing})
             told = {name: turn for name, turn in waiting_turns(connection) if name in batch.names}
-            put_turns(connection, {name: _tried(turn, batch.tries + 1) for name, turn in told.items()})
+            # The host's other batches may go well: this one is then not the first failure again.
+            tries, after = batch.tries + 1, now + min(DAY, FIRST * 2.0 ** min(batch.tries, 16))
+            tried = {"tries": tries} if spent else {"tries": tries, "after": after}
+            put_turns(connection, {name: _json({**json.loads(turn), **tried}) for name, turn in told.items()})
         return f"waits: {error}" if spent else f"failed: {type(error).__name__}"
 
 
-def _asked(request: Request, model: Asker) -> list[Operation]:
-    """Return what a model proposes; what cannot be read it may say once more."""
+def _asked(request: Request, model: Asker, still: Callable[[], bool]) -> list[Operation]:
+    """Return what a model proposes; what cannot be read it may say once more, if that is `still` wanted."""
     question = MARK.format(nonce=secrets.token_hex(8)) + request.prompt
+    if not still():
+        return []
     operations, wrong = parse(model.ask_json(question, purpose=LIBRARIAN, system=system(), timeout=PATIENCE))
-    if wrong:
+    if wrong and still():
         try:
             again = model.ask_json(question + repair(wrong), purpose=LIBRARIAN, system=system(), timeout=PATIENCE)
         except ModelError:
@@ -280,10 +301,6 @@ def _put(connection: Connection, state: State) -> None:
 def _logged(state: State, at: float, turns: int, did: str, batch: str = "") -> State:
     run = {"at": at, "turns": turns, "did": did, "batch": batch}
     return {**state, "runs": [*state.get("runs", ()), run][-KEPT:]}
-
-
-def _tried(turn: str, tries: int) -> str:
-    return _json({**json.loads(turn), "tries": tries})
 
 
 def _json(told: Mapping[str, Any]) -> str:

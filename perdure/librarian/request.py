@@ -16,6 +16,7 @@ from perdure.errors import ModelError
 from perdure.hooks.types import Messages
 from perdure.index.vector_index import VectorIndex
 from perdure.librarian.operations import schema
+from perdure.llm import OWN
 from perdure.recall.topics import private
 from perdure.secrets.redact import redact
 from perdure.speech.author import Author, author_of
@@ -71,6 +72,12 @@ class Batch:
     names: tuple[str, ...] = ()  # under which they wait
     rested: bool = False  # whether the conversation is over, or its model sees no more of it
     tries: int = 0  # so often a model has failed to read them
+    after: float = 0.0  # not asked about before, epoch seconds
+
+    @property
+    def said_in(self) -> str:
+        """Return the host without the mark of a program's own model."""
+        return self.host.partition(OWN)[0]
 
     @property
     def audience(self) -> Audience:
@@ -174,7 +181,7 @@ class Reader:
             near = [each for turn, vector in zip(batch.turns, vectors, strict=True)
                     for each in self._near(connection, turn, fresh, vector, view)]  # fmt: skip
             last = sorted(here, key=lambda fact: fact.created_at)[-EACH:]
-        facts = self._shown(batch.host, [*near, [*fresh, *last]], {fact.id for fact in fresh})
+        facts = self._shown(batch.said_in, [*near, [*fresh, *last]], {fact.id for fact in fresh})
         with self.store.database.read() as connection:
             aimed = triggers_of(connection, [fact.id for fact in facts])
         names = {fact.id: f"m{number}" for number, fact in enumerate(facts, 1)}

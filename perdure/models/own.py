@@ -53,6 +53,9 @@ class Program:
         try:
             if hasattr(self.model, "invoke"):
                 return str(self.model.invoke([("system", system), ("human", prompt)]).text), None
-            return str(self.model(system, prompt, schema())), None
+            text = self.model(system, prompt, schema())
         except Exception as error:
             raise ModelError(f"the program's language model failed: {type(error).__name__}") from error
+        if not isinstance(text, str):
+            raise ModelError(f"the program's language model returned {type(text).__name__}, not a string")
+        return text, None

@@ -39,8 +39,8 @@ OPENED = ("cursor", "vscode")
 STOP = "stop"
 """Asked of a helper that is to end."""
 _PASSED = (
-    "ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TMPDIR", "TZ",
-    "USER",
+    "ANTHROPIC_BASE_URL", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CONFIG_DIR", "HOME", "LANG",
+    "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TMPDIR", "TZ", "USER",
 )  # fmt: skip
 _FAMILIES = ("LC_", "PERDURE_", "XDG_")
 """What of its environment the helper gets. A host's holds keys and tokens, which are no concern of a process that

@@ -259,6 +259,25 @@ def test_a_job_steps_aside_for_a_turn(store: Store) -> None:
     assert steps == ["turn", "job"]
 
 
+def test_what_each_process_does_is_done_by_one_that_does_not_lead(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perdure.background.scheduler.TICK", 0.01)
+    monkeypatch.setattr("perdure.background.scheduler.EACH", 0.0)
+    leads, counting = scheduler(store), Counting()
+    follows = scheduler(store, counting.job("lent", 3600, 3600, each=True), counting.job("shared", 60))
+    leads.start()
+    try:
+        until(lambda: leads.leader == "this process")
+        follows.start()
+        until(lambda: counting.runs["lent"] > 1)
+        assert not counting.runs["shared"]
+    finally:
+        for timers in (follows, leads):
+            timers.stop()
+            timers.close(LONG)
+
+
 def test_closing_before_the_start_is_no_error_and_nothing_starts_after_it(store: Store) -> None:
     counting = Counting()
     timers = scheduler(store, counting.job("prune", 3600))

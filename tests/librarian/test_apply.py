@@ -208,3 +208,10 @@ def test_a_lesson_waits_for_review(memory: Memory) -> None:
     apply(memory, [{"op": "lesson", "quote": quote, "note": quote}], Reader(engine.store, engine.leg).request(batch))
     [waits] = memory.admin.review()
     assert waits.text == quote
+
+
+def test_the_last_day_that_there_is_ends_nothing(memory: Memory) -> None:
+    said = "The lease ends on 9999-12-31."
+    note = {"op": "remember", "quote": said, "note": said, "until": "9999-12-31"}
+    outcome = apply(memory, [note], asked(memory, said))
+    assert sum(outcome.done.values()) == 1

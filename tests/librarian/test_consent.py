@@ -49,6 +49,19 @@ def test_a_no_holds_at_once_in_a_process_that_was_told_yes(home: Path, open_memo
     assert memory.admin.run_job("librarian") == "off"
 
 
+def test_a_yes_holds_after_a_no_although_the_environment_says_yes(
+    home: Path, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERDURE_LIBRARIAN", "true")
+    memory = open_memory(embedder="none", watch=False, timers=False, clock=SystemClock(), llm=nothing)
+    consent.keep(home, False)
+    consent.keep(home, True)
+    say(memory)
+    assert memory.admin.librarian()["waiting"] == 1
+    consent.keep(home, True)
+    assert memory.admin.librarian()["waiting"] == 1
+
+
 def test_a_program_may_say_yes_for_itself(home: Path, open_memory: OpenMemory) -> None:
     consent.keep(home, False)
     memory = open_memory(embedder="none", watch=False, timers=False, clock=SystemClock(), llm=nothing, librarian=True)

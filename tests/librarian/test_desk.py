@@ -176,11 +176,11 @@ def test_of_a_model_that_fails_it_waits_ever_longer(memory: Memory, clock: Manua
     say(memory)
     clock.advance(IDLE)
     assert reads.run() == "failed: ModelError"
-    assert reads.run() == "waiting: the model failed"
+    assert reads.run() == "waiting: the model failed, or today's tokens are used up"
     clock.advance(FIRST)
     assert reads.run() == "failed: ModelError"
     clock.advance(FIRST)
-    assert reads.run() == "waiting: the model failed"
+    assert reads.run() == "waiting: the model failed, or today's tokens are used up"
     clock.advance(FIRST)
     reads.run()
     assert len(model.asked) == 3
@@ -277,7 +277,7 @@ def test_of_tokens_that_are_used_up_it_waits_until_midnight(memory: Memory, cloc
     model.meter.reserve("default", 9_000)  # type: ignore[attr-defined]
     clock.advance(IDLE)
     assert reads.run().startswith("waits: ")
-    assert reads.run() == "waiting: the model failed"
+    assert reads.run() == "waiting: the model failed, or today's tokens are used up"
     assert reads.state()["failing"]["bench"]["failures"] == 0
     clock.advance(DAY)
     assert reads.run() == "nothing"

@@ -118,6 +118,32 @@ def test_what_is_no_model_is_refused(home: Path) -> None:
         Memory.open(home, llm="gpt-5")  # type: ignore[arg-type]
 
 
+def test_what_answers_otherwise_than_with_a_text_has_failed(opened: Callable[..., Memory]) -> None:
+    memory = opened(llm=lambda system, prompt, schema: {"operations": []})
+    say(memory)
+    assert memory.admin.librarian(run=True)["did"] == "failed: ModelError"
+    found = memory.admin.librarian()
+    assert found["waiting"] == 1
+    assert "returned dict, not a string" in str(found["failing"])
+
+
+def test_what_is_awaited_is_refused(home: Path) -> None:
+    async def model(system: str, prompt: str, schema: Mapping[str, Any]) -> str:
+        return ANSWER
+
+    with pytest.raises(InputError, match="async"):
+        Memory.open(home, llm=model, embedder="none")  # type: ignore[arg-type]
+
+
+def test_what_is_said_in_a_program_goes_to_no_other_programs_model(opened: Callable[..., Memory]) -> None:
+    one, other = Model(), type("Other", (Model,), {})()
+    say(opened(llm=one))
+    elsewhere = opened(llm=other)
+    assert "1 turn waiting for their host" in elsewhere.admin.librarian(run=True)["did"]
+    assert other.asked == []
+    assert opened(llm=one).admin.librarian(run=True)["did"] == DONE
+
+
 def test_the_async_twin_takes_it_too(home: Path) -> None:
     async def session() -> str:
         given: dict[str, Any] = {"librarian": True, "embedder": "none", "timers": False}

@@ -281,7 +281,7 @@ class Installation:
         ours["enabled"] = True
         ours.setdefault("hooks", {})["allowConversationAccess"] = True
         # The librarian asks the model of the agent that was spoken to, and no other's.
-        ours.setdefault("llm", {})["allowAgentIdOverride"] = True
+        ours.setdefault("llm", {}).setdefault("allowAgentIdOverride", True)
         ours.setdefault("config", {})["python"] = python
         if home is not None:
             ours["config"]["home"] = str(home.expanduser().absolute())
