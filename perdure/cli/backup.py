@@ -180,7 +180,8 @@ def _show_recovery(output: Output, found: Recovery, *, accept: bool) -> None:
     rows = [(s.source, minute_utc(s.at), s.holds, s.brings, s.waits, s.purged, s.problem) for s in found.brought]
     output.table(header, rows, none="")
     if found.turns:
-        output.line(f"In the inbox: {counted(found.turns, 'turn')}; captured when a host next starts.")
+        turns = counted(found.turns, "turn")
+        output.line(f"In the inbox: {turns}; a running host captures them within a minute, or the next one to start.")
     if found.conversations:
         output.line(f"Recorded: {counted(found.conversations, 'conversation')}. Capture the rest: perdure distill")
     if found.purged:

@@ -54,7 +54,9 @@ def store(memory: Memory, output: Output, words: str | None, text: str | None, *
     """
     if (words is None) == (text is None):
         raise click.UsageError("give the text either as the argument or with --text")
-    print_stored(output, memory.store(text or words or "", channel=Channel.CLI, **given))
+    print_stored(
+        output, memory.store(text or words or "", channel=Channel.CLI, **given | {"tags": given["tags"] or None})
+    )
 
 
 @operation(model=True)

@@ -74,7 +74,7 @@ def distill(memory: Memory, output: Output, dry_run: bool) -> None:
 def classify(memory: Memory, output: Output, dry_run: bool) -> None:
     """Assign a category to memories in "other".
 
-    A language model decides, if one is configured; otherwise the words of each memory, then similar memories.
+    The words of each memory decide, then similar memories.
 
     Example: perdure classify --dry-run
     """

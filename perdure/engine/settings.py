@@ -355,7 +355,7 @@ class Settings(Table):
     llm_model: str | None = None
     """Name of the model."""
     llm: _Llm = _Llm()
-    """Models for small and large tasks, daily tokens, and timeout."""
+    """Model for small tasks, daily tokens, timeout, and when queries are reworded."""
     librarian: bool = False
     """Have a language model read idle conversations and propose changes, each backed by your own words."""
     disabled_extensions: tuple[str, ...] = ()
@@ -452,6 +452,9 @@ def table_of(name: str) -> type[Table] | None:
 def check_known(key: str, where: str = "", value: Any = None) -> None:
     """Refuse what is no setting, and what is no key of a table; `where` says in words where it was found."""
     known = list(Settings.model_fields)
+    whole, _, part = key.partition(".")
+    if part and (table := table_of(whole)) and part in table.model_fields:
+        raise SettingsError(f'{key} is a key of the table {whole}; set the table, as {whole}={{"{part}": VALUE}}')
     if key in _MOVED:
         raise SettingsError(f"setting {key!r} is now {_MOVED[key]}{where and f' ({where})'}")
     keys = {each: f"{name}.{each}" for name in known if (table := table_of(name)) for each in table.model_fields}

@@ -232,7 +232,7 @@ def _inbox(path: Path) -> Iterator[Finding]:
     if read(path).damaged:
         yield Finding("turns in the inbox are damaged", path.name, "they are set aside when a host next starts")
     if path.read_bytes().strip(b"\0") and not _lives(path):
-        yield Finding("turns of a process that has exited", path.name, "they are captured when a host next starts")
+        yield Finding("turns of a process that has exited", path.name, "a running host captures them within a minute")
 
 
 def _lives(path: Path) -> bool:

@@ -177,7 +177,7 @@ def _clean(
         return f"{counted(store.inbox.waiting, 'turn')} still to be captured"
     held = search(store.folder, needles, ["inbox"]).ours or unadopted(store.folder / "inbox")
     if held:
-        return f"{', '.join(held)} has turns of a process that has exited; they are captured when a host next starts"
+        return f"{', '.join(held)} has turns of a process that has exited; a running host captures them within a minute"
     texts = [text for some in needles for text in some.texts]
     if store.database.shared:
         # Other machines went on: since the facts were removed a turn may have come in, or been parked.

@@ -183,7 +183,7 @@ def _led_to(address: Address, url: str, location: str, redirects: Sequence[str])
         parts = urlsplit(target)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise EndpointError(f"{address.site} redirects to an invalid address; set another in model_hub") from None
+        raise EndpointError(f"{address.site} redirects to an invalid address; set another in HF_ENDPOINT") from None
     home = (parts.scheme, parts.netloc) == (address.parts.scheme, address.parts.netloc)
     if home or (parts.scheme == "https" and any(host == name or host.endswith(f".{name}") for name in redirects)):
         return target
