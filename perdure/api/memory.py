@@ -69,7 +69,7 @@ class Memory(MemoryView):
         guest: bool = False,
         whole: bool = False,
         load_model: bool = True,
-        llm: LanguageModel | None = None,
+        llm: LanguageModel | Mapping[str, Any] | None = None,
         lent: Mapping[str, Lent] | None = None,
         **settings: Any,
     ) -> Memory:
@@ -90,8 +90,8 @@ class Memory(MemoryView):
                 but no named user's. For the owner's own tools, never for an agent.
             load_model: False for a process that exits before the model would be loaded. Keyword search then recalls
                 only what the model would almost certainly recall too, and the receipt says so.
-            llm: your program's language model, a function or a LangChain chat model. With `librarian=True` it reads, at
-                rest, what is said through this memory; alone it changes nothing.
+            llm: your program's language model, a function or a LangChain chat model; or the setting of this name. With
+                `librarian=True` it reads, at rest, what is said through this memory; alone it changes nothing.
             lent: language models that hosts lend to the librarian, by the host's name.
             settings: any setting by name.
 
@@ -114,6 +114,8 @@ class Memory(MemoryView):
         expect(clock, Clock | None, "a Clock", "clock")
         kind = OwnersContext if whole and agent is None and user is None and not scopes else TurnContext
         context = kind(agent_id=agent, user_id=user, scopes=tuple(scopes), host="library")
+        if isinstance(llm, Mapping):
+            settings["llm"], llm = llm, None
         given = {"clock": clock, "guest": guest, "load_model": load_model, "lent": {**(lent or {}), **_lent(llm)}}
         return cls(*_opened(context, home, settings, host_config, **given))
 

@@ -202,7 +202,7 @@ class Update(Arguments):
 
 
 class Forget(Arguments):
-    """Forget a memory in the turn in which the user withdraws it: it is left out of every later answer.
+    """Forget a memory in the turn the user withdraws it: it is left out of every later answer.
 
     Give the #id after its note; or a query, to list memories to choose from.
     """

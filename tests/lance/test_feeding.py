@@ -132,7 +132,7 @@ def test_the_table_of_a_small_store_is_removed_once_it_is_proved_to_be_derived(s
     add(store, 1)
     assert worker(store, "lance").optimise().endswith(" rows")
     assert store.lance_folder.exists()
-    assert "is removed" in worker(store).optimise()
+    assert "table removed" in worker(store).optimise()
     assert not store.lance_folder.exists()
     assert store.outbox_state().waiting == 0
     # A reader may still have the former one open.
@@ -167,5 +167,5 @@ def test_a_table_whose_folder_is_gone_is_given_up_as_well(store: Store) -> None:
     work(store, "lance")
     shutil.rmtree(store.lance_folder)
     work(store)
-    assert "is removed" in worker(store).optimise()
+    assert "table removed" in worker(store).optimise()
     assert state(store)[0] is False

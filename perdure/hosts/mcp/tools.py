@@ -25,7 +25,7 @@ _CHECKED = ("description", "minLength", "maxLength", "maxItems", "minimum", "add
 _SOURCES = {"files": ("memory",), "conversations": ("sessions",), "all": None}
 _SAID: Mapping[str, str | None] = {
     "memory_store.triggers": None,
-    "memory_update.triggers": "As in memory_store; replaces those you gave before.",
+    "memory_update.triggers": "As in memory_store; replaces those you gave.",
     "as_of": "A date or time.",
     "from": None,
     "memory_list.entity": "The user is `user`.",
