@@ -91,13 +91,12 @@ class Memory(MemoryView):
             load_model: False for a process that exits before the model would be loaded. Keyword search then recalls
                 only what the model would almost certainly recall too, and the receipt says so.
             llm: your program's language model, a function or a LangChain chat model; or the setting of this name. With
-                `librarian=True` it reads, at rest, what is said through this memory; alone it changes nothing.
+                `librarian=True` it reads idle conversations that go through this memory; alone it changes nothing.
             lent: language models that hosts lend to the librarian, by the host's name.
             settings: any setting by name.
 
         Raises:
-            InputError: `llm` is no such model.
-            SettingsError: a setting is unknown or invalid.
+            InputError, SettingsError: `llm` is no such model; a setting is unknown or invalid.
             ScopeError: an agent, a user or a scope is empty or malformed.
             StoreError: the folder cannot be used; nothing in it has been changed.
         """
