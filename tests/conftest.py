@@ -146,3 +146,12 @@ def open_host(open_memory: OpenMemory) -> OpenHost:
         return host, memory
 
     return open_
+
+
+@pytest.fixture
+def settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The settings file of this test alone."""
+    file = tmp_path / "config.toml"
+    file.touch()
+    monkeypatch.setenv("PERDURE_CONFIG", str(file))
+    return file

@@ -68,7 +68,7 @@ def keep(folder: Path, yes: bool) -> Answer:
         if not (yes and before) or memory.admin.librarian()["off"]:
             # What still waits was said before this answer: another way to switch it off may have left it.
             dropped = memory.admin.librarian(on=yes)["dropped"]
-    if yes and not before:
+    if yes:
         # A running helper has read the settings already, and would go on without.
         dismiss(folder)
     return Answer(Settings.load().librarian, dropped)

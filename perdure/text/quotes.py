@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from perdure.regex import lazy
-from perdure.text.normalise import fold, match_terms
+from perdure.text.normalise import fold
 
 _CHARACTERS, _WORDS = 12, 3
 """A quote has so many characters or so many words; less is in anything that anybody says."""
@@ -23,11 +23,6 @@ def is_quote(text: str) -> bool:
 def quoted(quote: str, said: str) -> bool:
     """Return whether a quote is found in what was said: word for word, in any case and with any white space."""
     return is_quote(quote) and _folded(quote) in _folded(said)
-
-
-def speaks_of(quote: str, text: str) -> bool:
-    """Return whether a quote shares a word with a text that says something."""
-    return not set(match_terms(quote)).isdisjoint(match_terms(text))
 
 
 def words(text: str) -> frozenset[str]:

@@ -12,14 +12,7 @@ from perdure.errors import SettingsError
 from perdure.hooks.types import TurnContext
 from tests.cli.calling import call, call_json
 
-
-@pytest.fixture(autouse=True)
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The settings file of this test alone."""
-    file = tmp_path / "config.toml"
-    file.touch()
-    monkeypatch.setenv("PERDURE_CONFIG", str(file))
-    return file
+pytestmark = pytest.mark.usefixtures("settings_file")
 
 
 def test_it_says_what_goes_where_and_what_it_costs(home: Path) -> None:
@@ -37,11 +30,11 @@ def test_it_says_how_many_tokens_a_day_are_used_at_the_present_rate(home: Path) 
     assert "about 24,000 tokens a day" in call("librarian", "on").stdout
 
 
-def test_a_no_is_kept_too(home: Path, config: Path) -> None:
+def test_a_no_is_kept_too(home: Path, settings_file: Path) -> None:
     call("librarian", "on")
-    assert "librarian = true" in config.read_text()
+    assert "librarian = true" in settings_file.read_text()
     call("librarian", "off")
-    assert "librarian = false" in config.read_text()
+    assert "librarian = false" in settings_file.read_text()
     assert call("librarian", "status", "--json").json["librarian"] is False
 
 

@@ -19,13 +19,7 @@ from tests.kit import OpenMemory
 SAID = "The stall needs two people on Sundays."
 
 
-@pytest.fixture(autouse=True)
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The settings file of this test alone."""
-    file = tmp_path / "config.toml"
-    file.touch()
-    monkeypatch.setenv("PERDURE_CONFIG", str(file))
-    return file
+pytestmark = pytest.mark.usefixtures("settings_file")
 
 
 def nothing(system: str, prompt: str, schema: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perdure.text.quotes import is_quote, quoted, speaks_of
+from perdure.text.quotes import is_quote, quoted
 
 SAID = "No,  the boat is called\nHeron. It lies in the old harbour – see the chart!"
 
@@ -29,8 +29,3 @@ def test_what_is_short_or_was_said_otherwise_is_no_quote(quote: str) -> None:
 )
 def test_a_quote_has_three_words_or_twelve_characters(text: str, long: bool) -> None:
     assert is_quote(text) is long
-
-
-def test_a_quote_speaks_of_what_shares_a_word_that_says_something() -> None:
-    assert speaks_of("Forget the boat, please.", "The boat is called Heron.")
-    assert not speaks_of("What is the name?", "The boat is called Heron.")
